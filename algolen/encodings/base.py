@@ -77,14 +77,15 @@ class Site:
     x_BTD: the block's input after its norm. q_BHTK, k_BHTK: queries and keys as projected, or as rotated for the hooks
     after `rotate` (K is the width of a head). logits_BHTT: scaled (and by `logit_scale` multiplied) logits, not yet
     masked, and bias_BHTT: summed biases; both only for the hooks that come after them. mask_TT: bool, True where a
-    query (row) may see a key (column); (B, 1, T, T) where padding matters. ids_BTA: the stream of ids the encoding
-    reads. ctx: what its `prepare` (or last `layer_end`) returned. layer: which layer, loop: which pass through the
-    layers where they are looped, both from 0.
+    query (row) may see a key (column); (B, 1, T, T) where padding matters; None on the fused path, which no hook sees.
+    causal: whether the model is. ids_BTA: the stream of ids the encoding reads. ctx: what its `prepare` (or last
+    `layer_end`) returned. layer: which layer, loop: which pass through the layers where they are looped, from 0.
     """
 
     x_BTD: Tensor
     ids_BTA: Tensor
-    mask_TT: Tensor
+    mask_TT: Tensor | None
+    causal: bool
     ctx: Any
     layer: int
     loop: int = 0
