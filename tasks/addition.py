@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -57,7 +57,7 @@ class Addition(Task):
     source = "Cho et al. 2024, arXiv 2405.20671; McLeish et al. 2024, arXiv 2405.17399"
     layout = Layout.SUFFIX
     axes = ("operands",)
-    test_sets = {  # noqa: RUF012
+    test_sets: ClassVar[Mapping[str, str]] = {
         "random": "drawn as in training",
         "edge": "sums that random numbers hardly ever are: zeros, 99…9+1, complementary digits, unequal lengths …",
         "carry": "a carry chain of every length at a random place, all operands of the nominal length",
@@ -104,12 +104,12 @@ class Addition(Task):
         return 1 if self.padded and self.operands > 2 else 0
 
     @property
-    def _equals_tops_answer(self) -> bool:
+    def _equals_above_answer(self) -> bool:
         return self.id_direction == "least" and self.operands == 2 and not self.reverse_answer
 
     @property
     def _ids_beyond_length(self) -> int:
-        return 3 if self._equals_tops_answer else 2
+        return 3 if self._equals_above_answer else 2
 
     # Sampling ---------------------------------------------------------------------------------------------------------
 
@@ -162,12 +162,11 @@ class Addition(Task):
         to_ten_BW = random.fold("second").integers(10 - raised_BW, 10, len(place_W))
         first_BW = torch.where(place_W == start_B1, raised_BW, first_BW)
         second_BW = torch.where(place_W == start_B1, to_ten_BW, second_BW)
-        others_BW = torch.zeros_like(first_BW)
-        chain_BKW = torch.stack([first_BW, second_BW, *[others_BW] * (self.operands - 2)], dim=1)
-        random_BKW = torch.stack(
-            [_full(place_W, length_B1, random.fold(operand)) for operand in range(self.operands)], dim=1
-        )
+        others = [torch.zeros_like(first_BW)] * (self.operands - 2)
+        chain_BKW = torch.stack([first_BW, second_BW, *others], dim=1)
         in_chain_BW = (place_W >= start_B1) & (place_W < start_B1 + chain_B1)
+        of_full_length = replace(self, operand_lengths="equal")
+        random_BKW = of_full_length._random_operands(lengths_B, random.fold("others"))
         return torch.where(in_chain_BW[:, None], chain_BKW, random_BKW)
 
     def _batch(self, lengths_B: Tensor, digits_BKW: Tensor, stratum_B: Tensor | None = None) -> Batch:
@@ -231,7 +230,8 @@ class Addition(Task):
 
     def structure(self, tokens_BT: Tensor, size_BA: Tensor) -> Structure:
         digit_BT = tokens_BT >= ZERO
-        separator_BT = (tokens_BT == PLUS) | (tokens_BT == EQUALS)
+        in_sum_BT = tokens_BT > EOS
+        separator_BT = in_sum_BT ^ digit_BT
         segment_BT = separator_BT.cumsum(dim=1) - separator_BT.long()
         in_answer_BT = segment_BT >= self.operands
         index_T = torch.arange(tokens_BT.shape[1], device=tokens_BT.device)
@@ -250,14 +250,13 @@ class Addition(Task):
 
         if self.id_direction == "least":
             id_BT = torch.where(digit_BT, place_BT + 2, 1)
-            if self._equals_tops_answer:
+            if self._equals_above_answer:
                 id_BT = torch.where(tokens_BT == EQUALS, width_B1 + 2, id_BT)
         else:
             id_BT = torch.where(digit_BT, size_BA + 1 - place_BT, size_BA + 2)
         # A model that is wrong may go on for longer than any answer; its ids stay within the table.
         id_BT = torch.minimum(id_BT.clamp(min=1), size_BA + self._ids_beyond_length)
-        coupled_BT = id_BT * (digit_BT | separator_BT)
-        return Structure(coupled_BTA=coupled_BT[..., None], digit_BT=digit_BT, segment_BT=segment_BT)
+        return Structure(coupled_BTA=(id_BT * in_sum_BT)[..., None], digit_BT=digit_BT, segment_BT=segment_BT)
 
     # References -------------------------------------------------------------------------------------------------------
 
@@ -267,9 +266,7 @@ class Addition(Task):
         answer = str(sum(int(text[::-1] if self.reverse_operands else text) for text in operands))
         if self.padded:
             answer = answer.zfill(len(operands[0]) + (1 if len(operands) == 2 else 0))
-        if self.reverse_answer:
-            answer = answer[::-1]
-        return dict(enumerate([*answer, "[EOS]"], start=equals))
+        return dict(enumerate([*(answer[::-1] if self.reverse_answer else answer), "[EOS]"], start=equals))
 
     def chance(self, length: int) -> float:
         """One of all digit strings of the answer's width; without padding, of the shorter width it can have."""
@@ -297,12 +294,12 @@ def longest_chain(digits_BKW: Tensor, answer_BW: Tensor) -> Tensor:
     """(B,) columns of the longest carry chain: one that generates a carry by its digits alone and those after it whose
     carry is larger for the carry they get."""
     column_BW = digits_BKW.sum(dim=1)
-    # Up to ten operands a carry is below 10, so it is what the answer's digit differs by.
-    carried_BW = column_BW + (answer_BW - column_BW) % 10
-    extends_BW = carried_BW // 10 > column_BW // 10
+    # Carries into a column are below 10 (ten operands at most), so one turns it over just where the answer's digit is
+    # smaller than the column's own.
+    extends_BW = answer_BW < column_BW % 10
     place_W = torch.arange(column_BW.shape[1], device=column_BW.device)
     since_BW = place_W - torch.where(extends_BW, 0, place_W).cummax(dim=1).values
-    return ((since_BW + 1) * (carried_BW >= 10)).amax(dim=1)
+    return ((since_BW + 1) * (extends_BW | (column_BW >= 10))).amax(dim=1)
 
 
 def _bucket(chain_B: Tensor) -> Tensor:
@@ -318,12 +315,6 @@ def _significant(numbers_BNW: Tensor) -> Tensor:
 
 def _places(lengths_B: Tensor, random: Random) -> Tensor:
     return torch.arange(int(lengths_B.max()) + 1, device=random.device)
-
-
-def _full(place_W: Tensor, length_B1: Tensor, random: Random) -> Tensor:
-    """Random numbers of full length."""
-    leading_BW = (place_W == length_B1 - 1) & (length_B1 > 1)
-    return random.integers(leading_BW.long(), 10, len(place_W)) * (place_W < length_B1)
 
 
 def _complementary(place_W: Tensor, length_B1: Tensor, random: Random) -> tuple[Tensor, Tensor]:
@@ -342,7 +333,7 @@ def edge_cases(place_W: Tensor, length_B1: Tensor, random: Random) -> tuple[tupl
     top_BW = (place_W == length_B1 - 1).long()
     first_BW, second_BW = _complementary(place_W, length_B1, random.fold("nines"))
     bumped_BW = place_W == random.fold("bump").integers(0, length_B1, 1)
-    full_BW = _full(place_W, length_B1, random.fold("full"))
+    full_BW = random.fold("full").integers(top_BW * (length_B1 > 1), 10, len(place_W)) * inside_BW
     digit_BW = one_BW * random.fold("digit").integers(0, 10, 1)
     return (
         (zero_BW, zero_BW, zero_BW),
