@@ -271,3 +271,8 @@ def merge(*layers: Sections) -> Sections:
         for section, values in layer.items():
             merged.setdefault(section, {}).update(values)
     return merged
+
+
+def seeds(sections: Sections) -> tuple[int, ...]:
+    """The seeds asked for; seed 0 if none are."""
+    return lengths.seeds(str(sections.get("", {}).get("seeds", "0")))

@@ -43,7 +43,7 @@ class Expression:
                 )
             if member.cls.causal_only and not causal:
                 raise Refusal(f"{member.cls.name} is for causal attention; with bidirectional attention order is lost")
-        for length in sorted(set(lengths)):
+        for length in sorted(set(lengths), reverse=True):
             ids = self.stream(task, length)
             for member in self.members:
                 if member.cls.reads_ids:

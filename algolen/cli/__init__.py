@@ -1,0 +1,67 @@
+"""The command line. Nothing heavy is imported until a command needs it: `algolen --help` does without torch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from algolen.cli.doctor import doctor
+from algolen.cli.encodings import encodings
+from algolen.cli.evaluate import evaluate
+from algolen.cli.report import report
+from algolen.cli.runs import runs
+from algolen.cli.sample import sample
+from algolen.cli.show import show
+from algolen.cli.tasks import tasks
+from algolen.cli.train import train
+from algolen.errors import UserError
+
+app = typer.Typer(
+    help="Which transformer, with which position encoding, keeps working on sequences longer than it was trained on?",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(train)
+app.command()(report)
+app.command()(runs)
+app.command()(show)
+app.command("eval")(evaluate)
+app.command()(sample)
+app.command()(tasks)
+app.command()(encodings)
+app.command()(doctor)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs a command and exits: 0 fine, 1 a run failed, 2 the request was wrong, 130 interrupted."""
+    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """The exit code of a command; errors that are answers become one line on stderr."""
+    try:
+        code = app(list(arguments), prog_name="algolen", standalone_mode=False)
+    except UserError as error:
+        return _say(str(error), 2)
+    except KeyboardInterrupt:
+        return _say("interrupted", 130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+    except typer.Exit as error:
+        return error.exit_code
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        message = " ".join(error.format_message().split())
+        return _say(message[:1].lower() + message[1:], 2) if message else 2
+    return code if isinstance(code, int) else 0
+
+
+def _say(message: str, code: int) -> int:
+    print(f"algolen: {message}", file=sys.stderr)
+    return code

@@ -1,0 +1,31 @@
+"""What `tasks` and `encodings` have in common: texts and options read off the classes."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def first_paragraph(cls: type) -> str:
+    """The first paragraph of a class's docstring, on one line."""
+    return " ".join((inspect.getdoc(cls) or "").split("\n\n")[0].split())
+
+
+def print_options(console: Console, section: str, options: list[dict[str, Any]]) -> None:
+    """The options of a section as a table."""
+    from rich.table import Table
+
+    if not options:
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in ("option", "default", "values", "what it does"):
+        table.add_column(column, overflow="fold")
+    for option in options:
+        default = "none" if option["default"] is None else str(option["default"]).replace("True", "true")
+        default = default.replace("False", "false")
+        table.add_row(f"{section}.{option['name']}", default, option["type"], option["description"])
+    console.print()
+    console.print(table)

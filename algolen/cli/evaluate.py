@@ -1,0 +1,59 @@
+"""`algolen eval`: sweep a saved model again, at other lengths, sets or axes; retrains nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from algolen.cli import common
+from algolen.cli.common import AsJson, Database, Device, Plugins, Threads
+from algolen.errors import unknown
+
+
+def evaluate(
+    run: Annotated[str, typer.Argument(help="The run's id, or its first characters; `algolen runs` lists them.")],
+    test_lengths: Annotated[str, typer.Option("--test-lengths", help="As in 5:40:5 or 60,80,100.")],
+    test_sets: Annotated[str, typer.Option("--test-sets", help="Kinds of test sets, as in random,edge.")] = "random",
+    axis: Annotated[str, typer.Option("--axis", help="Vary another axis of the test, as in operands=2,3.")] = "",
+    examples: Annotated[int, typer.Option("--examples", min=1, help="Test examples a length.")] = 1000,
+    test_seed: Annotated[int, typer.Option("--test-seed", min=0, help="Seed of the test sets.")] = 0,
+    checkpoint: Annotated[
+        str, typer.Option("--checkpoint", help="last, or best: the lowest in-distribution loss.")
+    ] = "last",
+    plugin: Plugins = None,
+    device: Device = "auto",
+    threads: Threads = 1,
+    db: Database = common.DATABASE,
+    as_json: AsJson = False,
+) -> int:
+    """Sweep a trained model over more test lengths; counts are added to its record."""
+    from algolen import experiment as experiments
+    from algolen.cli.progress import Listener
+    from algolen.execution import Runner
+    from algolen.report import report
+    from algolen.store import Store
+
+    if checkpoint not in ("last", "best"):
+        raise unknown("checkpoint", checkpoint, ("last", "best"))
+    with Store.open(db) as store:
+        row = store.run(run)
+        stored = experiments.stored(json.loads(store.config(row.config_hash).config_json), common.registry(plugin))
+        kinds = [kind.strip() for kind in test_sets.split(",")]
+        asked = experiments.evaluation(stored, test_lengths, kinds, examples, test_seed, axis)
+        where = common.find_device(device)
+        common.set_threads(threads)
+        err = common.console(stderr=True)
+        with Listener(err) as listener:
+            runner = Runner(asked, store, Path(db).parent / "runs", where, listener)
+            added = runner.sweep_checkpoint(row.id, checkpoint)
+        err.print(f"run {row.id}: {added} test sets swept, {len(asked.test_sets()) - added} were there")
+        for kind in kinds:
+            found = report(store, run=row.id, test_set=kind, checkpoint=checkpoint)
+            if as_json:
+                common.print_json(found.to_json())
+            else:
+                found.print(common.console())
+    return 0

@@ -1,0 +1,144 @@
+"""`algolen train`: train, sweep the test length, keep the counts."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from algolen.cli import common
+from algolen.cli.common import AsJson, Database, Device, Plugins, Threads
+
+if TYPE_CHECKING:
+    from algolen.config import Sections
+    from algolen.execution import Outcome
+    from algolen.experiment import Experiment
+
+
+def train(
+    task: Annotated[str, typer.Option("--task", help="The task; `algolen tasks` lists them.")] = "",
+    pe: Annotated[str, typer.Option("--pe", help="Position encodings joined by +; `algolen encodings` lists them.")] = "",
+    seeds: Annotated[str, typer.Option("--seeds", help="Seeds, as in 0, 0-4 or 0,2,5.  [default: 0]")] = "",
+    train_lengths: Annotated[str, typer.Option("--train-lengths", help="As in 1-20.  [default: the preset's]")] = "",
+    test_lengths: Annotated[str, typer.Option("--test-lengths", help="As in 5:40:5.  [default: the preset's]")] = "",
+    test_sets: Annotated[str, typer.Option("--test-sets", help="Kinds of test sets, as in random,edge.")] = "",
+    axis: Annotated[str, typer.Option("--axis", help="Vary another axis of the test, as in operands=2,3.")] = "",
+    examples: Annotated[int, typer.Option("--examples", min=0, help="Test examples a length.  [default: 1000]")] = 0,
+    test_seed: Annotated[int, typer.Option("--test-seed", min=0, help="Seed of the test sets.")] = 0,
+    preset: Annotated[str, typer.Option("--preset", help="smoke (seconds) or cpu (minutes on two cores).")] = "cpu",
+    config: Annotated[Path | None, typer.Option("--config", help="A TOML file with a run's settings.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="section.option=value, as in train.steps=4000; repeatable.")
+    ] = None,
+    plugin: Plugins = None,
+    device: Device = "auto",
+    threads: Threads = 1,
+    retrain: Annotated[
+        bool, typer.Option("--retrain", help="Train again from the start; results are compared with the stored ones.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done and stop.")] = False,
+    db: Database = common.DATABASE,
+    as_json: AsJson = False,
+) -> int:
+    """Train a transformer and sweep the test length far past training; the same command goes on where it stopped."""
+    from algolen import config as configuration
+    from algolen import experiment as experiments
+
+    flags = {
+        "task": task, "pe": pe, "seeds": seeds, "train_lengths": train_lengths, "test_lengths": test_lengths,
+        "test_sets": test_sets, "examples": examples, "test_seed": test_seed,
+    }  # fmt: skip
+    user: Sections = configuration.merge(
+        configuration.load(config) if config else {},
+        configuration.settings(settings or []),
+        {"": {name: value for name, value in flags.items() if value}},
+    )
+    task_named = str(user[""].get("task", ""))
+    sections = configuration.merge(configuration.preset(preset, task_named), user)
+    if axis:
+        name, values = experiments.parse_axis(axis)
+        sections["evaluation"] = {"axis": name, "axis_values": values}
+    wanted = configuration.seeds(sections)
+    experiment = experiments.plan(sections, user, common.registry(plugin))
+    return _train(experiment, wanted, device, threads, retrain, dry_run, db, as_json)
+
+
+def _train(
+    experiment: Experiment,
+    seeds: tuple[int, ...],
+    device: str,
+    threads: int,
+    retrain: bool,
+    dry_run: bool,
+    db: Path,
+    as_json: bool,
+) -> int:
+    from algolen.cli.announce import announce
+    from algolen.cli.progress import Listener
+    from algolen.execution import Runner
+    from algolen.store import Store
+
+    where = common.find_device(device)
+    common.set_threads(threads)
+    err = common.console(stderr=True)
+    announce(err, experiment, seeds, where, threads, db)
+    if dry_run:
+        return 0
+    outcomes: list[Outcome] = []
+    with Store.open(db, create=True) as store, Listener(err) as listener, _signals() as stop:
+        for seed in seeds:
+            runner = Runner(experiment, store, db.parent / "runs", where, listener, stop.asked, retrain)
+            outcome = runner.run(seed)
+            outcomes.append(outcome)
+            if outcome.status not in ("done", "interrupted"):
+                err.print(f"seed {seed}  run {outcome.run_id}  {outcome.status}: {outcome.reason}", soft_wrap=True)
+            if outcome.status == "interrupted":
+                err.print(f"seed {seed}  run {outcome.run_id}  {outcome.reason}; the same command goes on from there")
+                return stop.exit_code
+        _results(store, experiment, outcomes, as_json)
+    return 0 if all(outcome.status == "done" for outcome in outcomes) else 1
+
+
+def _results(store: Any, experiment: Experiment, outcomes: list[Outcome], as_json: bool) -> None:
+    from algolen.report import report
+
+    found = report(store, config=experiment.config.hash())
+    if as_json:
+        common.print_json(found.to_json())
+    else:
+        found.print(common.console())
+
+
+class _Stop:
+    """Whether a signal asked to stop, and what to exit with."""
+
+    def __init__(self) -> None:
+        self.signal = 0
+
+    def asked(self) -> bool:
+        return self.signal != 0
+
+    @property
+    def exit_code(self) -> int:
+        return 128 + self.signal
+
+    def note(self, number: int, frame: object) -> None:
+        if self.signal:
+            raise KeyboardInterrupt
+        self.signal = number
+
+
+@contextmanager
+def _signals() -> Iterator[_Stop]:
+    """Turns the first Ctrl-C or SIGTERM into a request to stop after the step; the second stops at once."""
+    stop = _Stop()
+    before = {number: signal.signal(number, stop.note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,323 @@
+"""Carrying out an experiment: claim the run, train it, sweep it, and keep what came out in the store."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import torch
+
+from algolen import __version__, checkpoint
+from algolen.errors import Diverged, UserError
+from algolen.evaluation import sweep
+from algolen.evaluation.counting import Counts
+from algolen.evaluation.test_sets import TestSet
+from algolen.experiment import DEVELOPMENT_SEED, Experiment, development_lengths
+from algolen.identity import canonical_json
+from algolen.model import Transformer
+from algolen.store import (
+    ArtifactRow,
+    ConfigRow,
+    Conflict,
+    Count,
+    CurvePoint,
+    Ending,
+    EnvironmentRow,
+    EvaluationRow,
+    Point,
+    PointKey,
+    Store,
+    this_process,
+)
+from algolen.training.loop import Check, Interrupted, Progress, Training
+
+POSITIONS = "fixed"
+"""The policy of position ids at test: the start is 1 (0 for `offset`) and nothing is drawn."""
+
+DEVELOPMENT_EXAMPLES = 100
+"""Examples a length of the development sets."""
+
+
+class Listener(Protocol):
+    """Who shows the user how a run goes."""
+
+    def training(self, run_id: str, seed: int, parameters: int, at_step: int, steps: int) -> None: ...
+
+    def stepped(self, step: int, loss: float | None) -> None: ...
+
+    def checked(self, check: Check) -> None: ...
+
+    def sweeping(self, test_sets: Sequence[TestSet]) -> None: ...
+
+    def swept(self, examples: int) -> None: ...
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one run ended: done, failed, diverged, interrupted, or held by another process; with the reason."""
+
+    run_id: str
+    seed: int
+    status: str
+    reason: str = ""
+    trained: bool = False
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Executes the runs of an experiment on a device; `folder` is where every run has a folder for its checkpoints."""
+
+    experiment: Experiment
+    store: Store
+    folder: Path
+    device: torch.device
+    listener: Listener
+    asked_to_stop: Callable[[], bool] = lambda: False
+    retrain: bool = False
+
+    def run(self, seed: int) -> Outcome:
+        """Trains and sweeps one seed, going on where an earlier process stopped; its outcome is in the store.
+
+        What the user can mend (UserError) is raised after the run was recorded as failed.
+        """
+        config = self.experiment.config
+        run_id = config.run_id(seed)
+        model = self.experiment.model(seed, self.device)
+        data = self.experiment.data(seed, self.device)
+        self.store.add_config(config_row(self.experiment))
+        owner = this_process()
+        claim = self.store.claim(
+            run_id,
+            config.hash(),
+            seed,
+            data.steps,
+            sum(parameter.numel() for parameter in model.parameters()),
+            self.experiment.pe.not_greedy(self.experiment.task) is None,
+            owner,
+            environment(self.device, config.train.compile),
+        )
+        if claim.outcome == "held":
+            age = round(claim.heartbeat_age or 0)
+            return Outcome(run_id, seed, "held", f"process {claim.owner} is at it, last heard of {age} s ago")
+        if claim.outcome == "done" and not self.retrain:
+            if not self._missing(run_id, data.steps):
+                return Outcome(run_id, seed, "done")
+            if not self._checkpoint(run_id, "last").exists():
+                raise _no_checkpoint(run_id, "last", self._checkpoint(run_id, "last"))
+        return self._execute(run_id, seed, model, data.steps, owner)
+
+    def _execute(self, run_id: str, seed: int, model: Transformer, steps: int, owner: str) -> Outcome:
+        recorder = _Recorder(self, run_id, owner, model)
+        training = Training(
+            model,
+            self.experiment.data(seed, self.device),
+            run_id,
+            self.folder / run_id,
+            recorder.look,
+            recorder,
+            self.asked_to_stop,
+        )
+        progress = Progress()
+        try:
+            if self.retrain:
+                forget(self.folder / run_id)
+            training.resume()
+            self.listener.training(run_id, seed, _parameters(model), training.progress.step, steps)
+            trained = training.progress.step < steps
+            progress = training.run()
+            self._sweep(run_id, model, steps)
+        except Diverged as error:
+            return self._end(run_id, seed, owner, "diverged", str(error), training.progress)
+        except Interrupted as error:
+            return self._end(run_id, seed, owner, "interrupted", str(error), training.progress)
+        except KeyboardInterrupt:
+            self._end(run_id, seed, owner, "interrupted", "stopped at once", training.progress)
+            raise
+        except Exception as error:
+            reason = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+            outcome = self._end(run_id, seed, owner, "failed", reason, training.progress)
+            if isinstance(error, UserError) and not isinstance(error, Conflict):
+                raise
+            return outcome
+        self.store.finish(run_id, owner, "done", None, progress.step, progress.seconds)
+        return Outcome(run_id, seed, "done", trained=trained)
+
+    def _end(self, run_id: str, seed: int, owner: str, status: Ending, reason: str, progress: Progress) -> Outcome:
+        self.store.finish(run_id, owner, status, reason, progress.step, progress.seconds)
+        return Outcome(run_id, seed, status, reason)
+
+    def _checkpoint(self, run_id: str, kind: str) -> Path:
+        return self.folder / run_id / f"{kind}.safetensors"
+
+    # Sweeps -----------------------------------------------------------------------------------------------------------
+
+    def _evaluation(self, run_id: str, kind: str = "last") -> EvaluationRow:
+        asked = self.experiment.evaluation
+        assert kind in ("last", "best")
+        return EvaluationRow(run_id, "best" if kind == "best" else "last", asked.test_seed, asked.examples, POSITIONS)
+
+    def _missing(self, run_id: str, step: int, kind: str = "last") -> list[TestSet]:
+        present = self.store.points_present(self._evaluation(run_id, kind).id, step)
+        return [test_set for test_set in self.experiment.test_sets() if _key(test_set) not in present]
+
+    def _sweep(self, run_id: str, model: Transformer, step: int, kind: str = "last") -> int:
+        """Sweeps what the store does not have yet, a length at a time; returns how many test sets that were."""
+        missing = self.experiment.test_sets() if self.retrain else self._missing(run_id, step, kind)
+        evaluation_id = self.store.add_evaluation(self._evaluation(run_id, kind))
+        self.listener.sweeping(missing)
+        for test_set in missing:
+            if self.asked_to_stop():
+                raise Interrupted(step)
+            point = sweep.evaluate(model, test_set, self.device, advance=self.listener.swept)
+            self.store.add_points(evaluation_id, step, [stored_point(point)])
+        return len(missing)
+
+    def sweep_checkpoint(self, run_id: str, kind: str) -> int:
+        """Sweeps a saved checkpoint of a run; returns how many test sets were missing.
+
+        Raises UserError, with the command that makes it, if the checkpoint is not there.
+        """
+        path = self._checkpoint(run_id, kind)
+        if not path.exists():
+            raise _no_checkpoint(run_id, kind, path)
+        found = checkpoint.read(path, self.device)
+        if found.facts.get("run") != run_id:
+            raise UserError(f"'{path}' belongs to run {found.facts.get('run', 'unknown')}, not to {run_id}")
+        model = self.experiment.model(0, self.device)
+        model.load_state_dict(found.part("model"))
+        return self._sweep(run_id, model, int(found.facts["step"]), kind)
+
+
+class _Recorder:
+    """Puts what training reports into the store and passes it on to the listener."""
+
+    def __init__(self, runner: Runner, run_id: str, owner: str, model: Transformer) -> None:
+        self.runner, self.run_id, self.owner, self.model = runner, run_id, owner, model
+        self.store, self.experiment = runner.store, runner.experiment
+        self.evaluation = EvaluationRow(
+            run_id, "training", DEVELOPMENT_SEED, DEVELOPMENT_EXAMPLES, POSITIONS, purpose="development"
+        )
+        self._beyond = development_lengths(self.experiment)
+
+    def look(self, step: int) -> Check:
+        """The in-distribution loss and the out-of-distribution points on development sets."""
+        loss = sum((point.total for point in self._points(_spread(self.experiment.config.train_lengths))), Counts())
+        return Check(step, loss.loss / loss.tokens, tuple(self._points(self._beyond)))
+
+    def _points(self, lengths: Sequence[int]) -> Iterator[sweep.Point]:
+        for length in lengths:
+            test_set = TestSet(self.experiment.task, "random", length, DEVELOPMENT_EXAMPLES, DEVELOPMENT_SEED)
+            yield sweep.evaluate(self.model, test_set, self.runner.device)
+
+    def stepped(self, step: int, loss: float | None) -> None:
+        self.runner.listener.stepped(step, loss)
+
+    def logged(self, curve: dict[int, float]) -> None:
+        self.store.add_curve(self.run_id, [CurvePoint(step, "loss", loss) for step, loss in curve.items()])
+
+    def checked(self, check: Check) -> None:
+        self.store.add_curve(self.run_id, [CurvePoint(check.step, "in-distribution loss", check.loss)])
+        evaluation_id = self.store.add_evaluation(self.evaluation)
+        self.store.add_points(evaluation_id, check.step, [stored_point(point) for point in check.points])
+        self.store.heartbeat(self.run_id, self.owner, check.step)
+        self.runner.listener.checked(check)
+
+    def saved(self, kind: str, path: Path, sha256: str, step: int) -> None:
+        place = path.relative_to(self.runner.folder.parent)
+        size = path.stat().st_size
+        self.store.add_artifact(ArtifactRow(self.run_id, f"{kind} checkpoint", str(place), sha256, size, step))
+
+
+def _no_checkpoint(run_id: str, kind: str, path: Path) -> UserError:
+    seed = run_id.rpartition("-")[2]
+    return UserError(
+        f"the {kind} checkpoint of run {run_id} is not at {path}; make it again with: "
+        f"algolen show {run_id} --toml > run.toml; algolen train --config run.toml --seeds {seed} --retrain"
+    )
+
+
+def stored_point(point: sweep.Point) -> Point:
+    """A sweep's point as the store keeps it."""
+    test_set = point.test_set
+    counts = tuple(
+        Count(test_set.task.stratum_name(test_set.kind, stratum), c.units, c.exact, c.tokens, c.tokens_correct)
+        for stratum, c in sorted(point.counts.items())
+    )
+    chance, blind = test_set.task.chance(test_set.length), test_set.task.input_blind(test_set.length)
+    return Point(_key(test_set), test_set.examples, point.sha256, counts, chance, blind)
+
+
+def config_row(experiment: Experiment) -> ConfigRow:
+    """The experiment's configuration as the store keeps it."""
+    config = experiment.config
+    return ConfigRow(
+        hash=config.hash(),
+        task=config.task,
+        task_version=experiment.task.version,
+        pe=config.pe,
+        expansion=config.expansion,
+        train_shortest=config.train_lengths[0],
+        train_longest=config.train_lengths[-1],
+        config_json=canonical_json(config.to_dict()),
+    )
+
+
+def environment(device: torch.device, compiled: bool) -> EnvironmentRow:
+    """Where a run is computed."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
+    commit, dirty = _git_state()
+    return EnvironmentRow(
+        python=platform.python_version(),
+        torch=torch.__version__,
+        platform=platform.platform(),
+        device=device.type,
+        device_name=name,
+        threads=torch.get_num_threads(),
+        algolen_version=__version__,
+        git_commit=commit,
+        git_dirty=dirty,
+        compiled=compiled,
+    )
+
+
+def forget(folder: Path) -> None:
+    """Removes a run's checkpoints."""
+    for kind in ("last", "best"):
+        (folder / f"{kind}.safetensors").unlink(missing_ok=True)
+
+
+def _git_state() -> tuple[str | None, bool | None]:
+    """The commit of the source that runs and whether it was changed since, where it runs from a git checkout."""
+    source = Path(__file__).resolve().parent
+    if not (source.parent / ".git").exists():
+        return None, None
+    try:
+        commit = _git(source, "rev-parse", "HEAD")
+        return commit, bool(_git(source, "status", "--porcelain", "--", ".", "../tasks"))
+    except (OSError, subprocess.CalledProcessError):
+        return None, None
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    return subprocess.run(
+        ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def _key(test_set: TestSet) -> PointKey:
+    return PointKey(test_set.kind, test_set.length, test_set.axis, test_set.axis_value)
+
+
+def _spread(lengths: Sequence[int], count: int = 8) -> list[int]:
+    """At most `count` of the lengths, evenly spread, both ends among them."""
+    if len(lengths) <= count:
+        return list(lengths)
+    return [lengths[round(place * (len(lengths) - 1) / (count - 1))] for place in range(count)]
+
+
+def _parameters(model: Transformer) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
