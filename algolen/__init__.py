@@ -1,4 +1,4 @@
-"""algolen: which transformer, with which position encoding, keeps working on sequences longer than it was trained on."""
+"""algolen: which transformer, with which position encoding, keeps working on sequences longer than trained on?"""
 
 from __future__ import annotations
 

@@ -38,7 +38,8 @@ class Batch:
     targets_BT: int64, what each position predicts. The task does the shifting, never the model.
     trained_BT: bool, positions whose prediction enters the loss.
     scored_BT: bool, positions whose prediction is scored.
-    unit_BT: int64, which scored positions of an example count together (a whole answer, one read), from 0; −1 elsewhere.
+    unit_BT: int64, which scored positions of an example count together (a whole answer, one read), from 0; −1 where
+        nothing is scored.
     stratum_BT: int64, the label (see `Task.stratum_name`) under which a scored position's unit is reported.
     valid_BT: bool, False on padding.
     size_BA: int64, the nominal size of the problem along each of its axes, a function of the prompt; one axis, the
@@ -84,4 +85,4 @@ class Batch:
             for field in fields(self.structure)
             if (value := getattr(self.structure, field.name)) is not None
         }
-        return replace(self, **changed, structure=Structure(**structure))
+        return replace(self, structure=Structure(**structure), **changed)  # type: ignore[arg-type]

@@ -112,7 +112,9 @@ def stored(config: Mapping[str, Any], registry: Registry) -> Experiment:
     for name, sha256 in run.plugins.items():
         if registry.plugins.get(name) != sha256:
             state = "is not loaded" if name not in registry.plugins else "has changed since"
-            raise UserError(f"'{name}' comes from a plug-in that {state}: name its file (sha256 {sha256[:12]}…) with --plugin")
+            raise UserError(
+                f"'{name}' comes from a plug-in that {state}: name its file (sha256 {sha256[:12]}…) with --plugin"
+            )
     sections: Sections = {run.task: dict(run.task_options)}
     sections.update({name: dict(own) for name, own in run.pe_options.items()})
     task = make_task(run.task, sections, registry)
@@ -153,7 +155,9 @@ def check_sections(user: Sections, task: Task, pe: Expression, registry: Registr
         if section in used:
             continue
         if section in registry.tasks or section in registry.encodings:
-            raise UserError(f"'{section}' takes no part in task {task.name} with {pe.expansion}, so its options do nothing")
+            raise UserError(
+                f"'{section}' takes no part in task {task.name} with {pe.expansion}, so its options do nothing"
+            )
         raise unknown("section", section, used - {""})
 
 

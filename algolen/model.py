@@ -81,7 +81,7 @@ class Attention(nn.Module):
         return F.linear(o_BTD, self.out_DD), context
 
     def _split(self, part_BTD: Tensor) -> Tensor:
-        return part_BTD.unflatten(-1, (self.heads, self.head_width)).transpose(1, 2)
+        return part_BTD.view(*part_BTD.shape[:2], self.heads, self.head_width).transpose(1, 2)
 
 
 def attend(
@@ -96,7 +96,6 @@ def attend(
             q_BHTK, k_BHTK, v_BHTK, attn_mask=site.mask_TT, is_causal=site.causal, scale=scale
         )
         return o_BHTK, context
-    assert site.mask_TT is not None
     logits_BHTT = encodings.logits(q_BHTK, k_BHTK, site, context)
     if logits_BHTT is None:
         logits_BHTT = q_BHTK @ k_BHTK.transpose(-2, -1) * scale
@@ -107,8 +106,10 @@ def attend(
     if bias_BHTT is not None:
         logits_BHTT = logits_BHTT + bias_BHTT
     logits_BHTT = encodings.refine(logits_BHTT, replace(site, bias_BHTT=bias_BHTT), context)
-    visible_BHTT = encodings.mask(site, context)
-    mask_TT = site.mask_TT if visible_BHTT is None else site.mask_TT & visible_BHTT
+    mask_TT, visible_BHTT = site.mask_TT, encodings.mask(site, context)
+    assert mask_TT is not None, "only the fused path goes without"
+    if visible_BHTT is not None:
+        mask_TT = mask_TT & visible_BHTT
     attention_BHTT = torch.softmax(logits_BHTT.masked_fill(~mask_TT, float("-inf")).float(), dim=-1)
     context = encodings.layer_end(site, attention_BHTT, context)
     return attention_BHTT.to(v_BHTK.dtype) @ v_BHTK, context

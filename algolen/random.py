@@ -101,7 +101,8 @@ class Random:
 
         The range must be smaller than 2^31; its values then differ in probability by less than range / 2^32.
         """
-        return low + ((_shift_right(self.bits(*shape), 32) * (high - low)) >> 32)
+        drawn: Tensor = low + ((_shift_right(self.bits(*shape), 32) * (high - low)) >> 32)
+        return drawn
 
     def uniform(self, *shape: int) -> Tensor:
         """(B, *shape) float32 in [0, 1): multiples of 2^−24, exact on every device."""

@@ -134,4 +134,3 @@ class Task(ABC):
     def decode(self, tokens: Sequence[int]) -> list[str]:
         """The symbols of tokens."""
         return [self.vocabulary[token] for token in tokens]
-

@@ -189,9 +189,7 @@ class Encoding(nn.Module):
         """Queries and keys, turned."""
         return q_BHTK, k_BHTK
 
-    def expand_heads(
-        self, q_BHTK: Tensor, k_BHTK: Tensor, v_BHTK: Tensor, site: Site
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def expand_heads(self, q_BHTK: Tensor, k_BHTK: Tensor, v_BHTK: Tensor, site: Site) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values for more heads than were projected; see `attention_heads`."""
         return q_BHTK, k_BHTK, v_BHTK
 

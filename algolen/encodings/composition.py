@@ -32,7 +32,9 @@ class Encodings(nn.Module):
         self._ordered = tuple(members)
         hooks = [name for name in vars(Encoding) if not name.startswith("_")]
         self._overriding = {
-            hook: tuple(i for i, member in enumerate(members) if getattr(type(member), hook) is not getattr(Encoding, hook))
+            hook: tuple(
+                i for i, member in enumerate(members) if getattr(type(member), hook) is not getattr(Encoding, hook)
+            )
             for hook in hooks
             if callable(getattr(Encoding, hook))
         }
@@ -108,9 +110,7 @@ class Encodings(nn.Module):
 
     def logit_scale(self, q_BHTK: Tensor, site: Site, context: Context) -> Tensor | None:
         """The product of all scales."""
-        return self._join(
-            "logit_scale", site, context, lambda member, own: member.logit_scale(q_BHTK, own), torch.mul
-        )
+        return self._join("logit_scale", site, context, lambda member, own: member.logit_scale(q_BHTK, own), torch.mul)
 
     def bias(self, site: Site, context: Context) -> Tensor | None:
         """The sum of all biases."""

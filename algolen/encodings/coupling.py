@@ -21,7 +21,9 @@ class CouplingOptions:
     ids: Annotated[int, Field(ge=1, description="the largest id; ids run from 1, and 0 is for uncoupled tokens")] = 202
     start: Annotated[
         Start,
-        Field(description="how the start is drawn in training: uniform, as published, or clipped, which trains the ends"),
+        Field(
+            description="how the start is drawn in training: uniform, as published, or clipped, which trains the ends"
+        ),
     ] = "uniform"
 
 
@@ -46,8 +48,8 @@ class Coupling(Encoding):
         largest = task.largest_coupled_id(length)
         if largest > options.ids:
             raise Refusal(
-                f"coupling.ids={options.ids} is too few for {task.name} of length {length}, which reaches id {largest}: "
-                f"--set coupling.ids={largest}"
+                f"coupling.ids={options.ids} is too few for {task.name} of length {length}, which reaches id "
+                f"{largest}: --set coupling.ids={largest}"
             )
         return Ids(axes=task.coupled_axes, largest=options.ids, increasing=False)
 

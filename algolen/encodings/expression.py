@@ -106,7 +106,7 @@ def _with_options(classes: list[type[Encoding]], sections: Mapping[str, Mapping[
     members: list[Member] = []
     maps: list[tuple[type[Encoding], Any]] = []
     for cls in sorted(classes, key=lambda cls: not cls.maps_ids):
-        own = options.read(cls.Options, sections.get(cls.name, {}), cls.name)
+        own: Any = options.read(cls.Options, sections.get(cls.name, {}), cls.name)
         resolved = cls.resolve(own, tuple(maps))
         members.append(Member(cls, resolved))
         if cls.maps_ids:

@@ -46,11 +46,11 @@ def count_correct(correct_N: Tensor, loss_N: Tensor, rows_N: Tensor, batch: Batc
     """Counts by stratum, from whether each scored token (in order, `rows_N` their examples) was predicted."""
     units_N = rows_N * batch.tape_length + batch.unit_BT[batch.scored_BT]
     strata_N = batch.stratum_BT[batch.scored_BT]
-    unit_U, of_unit_N = units_N.unique(return_inverse=True)
+    unit_U, of_unit_N = torch.unique(units_N, return_inverse=True)
     wrong_U = torch.zeros(len(unit_U), dtype=torch.int64, device=units_N.device)
     wrong_U = wrong_U.index_add(0, of_unit_N, (~correct_N).long())
     stratum_U = torch.zeros_like(wrong_U).index_copy(0, of_unit_N, strata_N)
-    names, place_N = strata_N.unique(return_inverse=True)
+    names, place_N = torch.unique(strata_N, return_inverse=True)
     place_U = torch.searchsorted(names, stratum_U)
     size = len(names)
     columns = zip(

@@ -66,12 +66,11 @@ class TrainingData:
         slots_B = torch.arange(step * self.config.batch, (step + 1) * self.config.batch)
         size = self.config.batch // self.config.accumulate
         micros = []
-        for numbers_B, lengths_B, slots_B in zip(  # noqa: B020, PLR1704
-            numbers_B.split(size), lengths_B.split(size), slots_B.split(size), strict=True
-        ):
-            content = Random.of(self.seed, "train", examples_B=numbers_B.to(self.device), groups_B=step)
-            positions = Random.of(self.seed, "positions", examples_B=slots_B.to(self.device), groups_B=step)
-            micros.append(Micro(self.task.sample(lengths_B, content), positions))
+        for start in range(0, self.config.batch, size):
+            cut = slice(start, start + size)
+            content = Random.of(self.seed, "train", examples_B=numbers_B[cut].to(self.device), groups_B=step)
+            positions = Random.of(self.seed, "positions", examples_B=slots_B[cut].to(self.device), groups_B=step)
+            micros.append(Micro(self.task.sample(lengths_B[cut], content), positions))
         return micros
 
     def _numbers(self, step: int) -> Tensor:

@@ -34,7 +34,7 @@ class Interrupted(Exception):
 
 @dataclass(frozen=True)
 class Check:
-    """What was seen at a check: in-distribution loss (nats a token) and out-of-distribution points, development sets."""
+    """What was seen on development sets: in-distribution loss (nats a token) and out-of-distribution points."""
 
     step: int
     loss: float

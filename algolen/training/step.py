@@ -1,4 +1,4 @@
-"""One training step: the loss is a pure function of (parameters, batch, draws); the update follows from its gradient."""
+"""One training step. The loss is a pure function of (parameters, batch, draws); its gradient makes the update."""
 
 from __future__ import annotations
 
