@@ -1,0 +1,56 @@
+"""Every run and every count in one SQLite file, written by any number of processes at once.
+
+The store knows only configs and integer counts: no tasks, no encodings, no models.
+"""
+
+from __future__ import annotations
+
+from algolen.store.claims import GRACE
+from algolen.store.connection import NETWORK_FILE_SYSTEMS, filesystem_type, on_network
+from algolen.store.owner import this_process
+from algolen.store.rows import (
+    ArtifactRow,
+    Checkpoint,
+    Claim,
+    ConfigRow,
+    Conflict,
+    Count,
+    CurvePoint,
+    CurveRow,
+    Ending,
+    EnvironmentRow,
+    EvaluationRow,
+    Point,
+    PointKey,
+    Purpose,
+    RunRow,
+    Status,
+    StratumRow,
+)
+from algolen.store.store import Store
+
+__all__ = [
+    "GRACE",
+    "NETWORK_FILE_SYSTEMS",
+    "ArtifactRow",
+    "Checkpoint",
+    "Claim",
+    "ConfigRow",
+    "Conflict",
+    "Count",
+    "CurvePoint",
+    "CurveRow",
+    "Ending",
+    "EnvironmentRow",
+    "EvaluationRow",
+    "Point",
+    "PointKey",
+    "Purpose",
+    "RunRow",
+    "Status",
+    "Store",
+    "StratumRow",
+    "filesystem_type",
+    "on_network",
+    "this_process",
+]
