@@ -140,7 +140,7 @@ class Random:
         Meant for initialisation, on the CPU: unlike the other draws it passes through a transcendental function, which
         devices round differently in the last place.
         """
-        # 52 bits and a half fill a float64's 53; one more would round the largest word up to 1, whose normal is infinite.
+        # 52 bits and a half fill a float64; with one more the largest word rounds up to 1, whose normal is infinite.
         centred = (_shift_right(self.bits(*shape), 12).to(torch.float64) + 0.5) * 2.0**-52
         return torch.special.ndtri(centred).to(torch.float32)
 
