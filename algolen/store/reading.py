@@ -35,6 +35,7 @@ _CURVES = f"""
            c.input_blind, c.units, c.exact, c.tokens, c.tokens_correct
     FROM v_runs v LEFT JOIN measured c ON c.run = v.run
     WHERE (:task IS NULL OR v.task = :task) AND (:pe IS NULL OR v.pe = :pe OR v.expansion = :pe)
+      AND (:config IS NULL OR v.config_hash = :config) AND (:run IS NULL OR v.run = :run)
     ORDER BY v.task, v.config_hash, v.seed, c.evaluation_id, c.axis, c.axis_value, c.length
 """
 
@@ -102,21 +103,27 @@ class Reading(Connected):
         test_set: str = "random",
         checkpoint: str = "last",
         purpose: str = "report",
+        config: str | None = None,
+        run: str | None = None,
     ) -> list[CurveRow]:
-        """Counts by run and test length, summed over strata, in one query; runs that were not tested come without."""
+        """Counts by run and test length, summed over strata, in one query; runs that were not tested come without.
+
+        Narrowed to a task, an encoding (as typed or expanded), the hash of a config, and the id of a run.
+        """
         asked = {"task": task, "pe": pe, "test_set": test_set, "checkpoint": checkpoint, "purpose": purpose}
+        asked |= {"config": config, "run": run}
         runs: dict[str, RunRow] = {}
         evaluations: dict[str, EvaluationRow] = {}
         curves = []
         for row in self.rows(_CURVES, asked):
             # Many rows share a run and an evaluation; each is built once.
-            run = runs.get(row["id"]) or runs.setdefault(row["id"], _run(row))
+            its_run = runs.get(row["id"]) or runs.setdefault(row["id"], _run(row))
             if row["evaluation_id"] is None:
-                curves.append(CurveRow(run))
+                curves.append(CurveRow(its_run))
                 continue
             which = row["evaluation_id"]
             evaluation = evaluations.get(which) or evaluations.setdefault(which, _evaluation(row))
-            curves.append(CurveRow(run, evaluation, row["at_step"], _summed_point(row)))
+            curves.append(CurveRow(its_run, evaluation, row["at_step"], _summed_point(row)))
         return curves
 
     def strata(self, run_id: str, test_set: str | None = None) -> list[StratumRow]:

@@ -1,0 +1,39 @@
+"""`algolen report`: which encoding keeps working at which lengths, from what is stored."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from algolen.cli import common
+
+
+def report(
+    task: Annotated[str | None, typer.Option(help="Only runs of this task.")] = None,
+    pe: Annotated[str | None, typer.Option(help="Only runs with this encoding, as typed or as it expands.")] = None,
+    test_set: Annotated[str, typer.Option(help="Which test sets of the task.")] = "random",
+    checkpoint: Annotated[str, typer.Option(help="Which checkpoint was tested: last, best or training.")] = "last",
+    threshold: Annotated[float, typer.Option(help="Exact match from which a length counts as solved.")] = 0.95,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON: an object a row, with raw counts.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV: a line a run and length.")] = False,
+    db: common.Database = common.DATABASE,
+) -> None:
+    """Compare encodings by length: exact match, horizons, seeds solved.
+
+    Tables hold what differs in its encoding only; cells are medians over seeds with their range.
+    """
+    from algolen.errors import UserError
+    from algolen.report import report as make_report
+    from algolen.store import Store
+
+    if json and csv:
+        raise UserError("--json and --csv cannot be had at once; give one of them")
+    with Store.open(db) as store:
+        made = make_report(store, task, pe, test_set, checkpoint, threshold)
+    if json:
+        common.print_json(made.to_json())
+    elif csv:
+        typer.echo(made.to_csv(), nl=False)
+    else:
+        made.print(common.console())

@@ -1,0 +1,121 @@
+"""What the stored counts say, for people and for machines. Reads the store; computes nothing that needs a model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+
+from algolen.errors import UserError, unknown
+from algolen.report.comparison import LOST, Comparison, compare
+from algolen.report.export import to_csv, to_json
+from algolen.report.tables import render
+from algolen.statistics import THRESHOLD
+from algolen.store import CurveRow, RunRow, Store
+
+__all__ = ["Comparison", "Report", "report"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """Comparisons of encodings, one for everything else that differs, and the runs that are in none of them."""
+
+    tables: tuple[Comparison, ...]
+    left_out: tuple[RunRow, ...]
+    test_set: str
+    checkpoint: str
+
+    def print(self, console: Console) -> None:
+        """Print the tables, as wide as the console."""
+        for part in render(self.tables, console.width):
+            console.print(part, highlight=False)
+        if self.left_out:
+            console.print(f"[dim]Left out: {_said(self.left_out)}.[/]", highlight=False)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """For JSON, one object a row: its measures, and raw counts by run and length."""
+        return to_json(self.tables, self.test_set, self.checkpoint)
+
+    def to_csv(self) -> str:
+        """CSV with one line a run and length."""
+        return to_csv(self.tables, self.test_set, self.checkpoint)
+
+
+def report(
+    store: Store,
+    task: str | None = None,
+    pe: str | None = None,
+    test_set: str = "random",
+    checkpoint: str = "last",
+    threshold: float = THRESHOLD,
+    config: str | None = None,
+    run: str | None = None,
+) -> Report:
+    """Compare the stored runs of a task and an encoding (all of them unless named) on one kind of test set.
+
+    `pe` is an encoding as it was typed or expanded, and with `@` one test-time extension of it; `config` is the hash of
+    one config, `run` the id of one run or its beginning. Raises UserError where nothing matches, with the nearest
+    stored name.
+    """
+    if not 0 < threshold <= 1:
+        raise UserError(f"--threshold {threshold:g} is not an exact match; give a number above 0 and up to 1")
+    encoding, at, extension = (pe or "").partition("@")
+    run = run and store.run(run).id
+    config = config and store.config(config).hash
+    curves = store.length_curves(task, encoding or None, test_set, checkpoint, config=config, run=run)
+    if not curves:
+        raise _nothing_stored(store, task, encoding or None)
+    if at:
+        curves = [curve for curve in curves if curve.evaluation and curve.evaluation.extension == extension]
+    tables = compare(curves, store.configs({curve.run.config_hash for curve in curves}), threshold)
+    if not tables:
+        raise _nothing_tested(store, curves, pe, test_set, checkpoint)
+    return Report(tuple(tables), _left_out(curves), test_set, checkpoint)
+
+
+def _left_out(curves: Sequence[CurveRow]) -> tuple[RunRow, ...]:
+    tested = {curve.run.id for curve in curves if curve.evaluation}
+    runs = {curve.run.id: curve.run for curve in curves}.values()
+    used = [run for run in runs if run.status in LOST or (run.status == "done" and run.id in tested)]
+    idle = ("pending", "cancelled")
+    return tuple(run for run in runs if run not in used and run.status not in idle)
+
+
+def _said(runs: Sequence[RunRow]) -> str:
+    statuses = Counter("done but not tested so" if run.status == "done" else run.status for run in runs)
+    return f"{len(runs):,} run{'s' * (len(runs) > 1)} ({', '.join(f'{n} {s}' for s, n in sorted(statuses.items()))})"
+
+
+def _nothing_stored(store: Store, task: str | None, pe: str | None) -> UserError:
+    tasks = store.known("task")
+    if not tasks:
+        return UserError(f"{store.path} holds no runs yet; `algolen train` adds some")
+    if task is not None and task not in tasks:
+        return unknown("task", task, tasks)
+    encodings = {*store.known("pe"), *store.known("expansion")}
+    if pe is not None and pe not in encodings:
+        return unknown("encoding", pe, encodings)
+    here = sorted({run.pe for run in store.runs(task)})
+    asked = f"{task or 'any task'} with {pe}" if pe else f"{task}"
+    return UserError(f"{store.path} holds no run of {asked}; with: {', '.join(here) or 'none'}")
+
+
+def _nothing_tested(
+    store: Store, curves: Sequence[CurveRow], pe: str | None, test_set: str, checkpoint: str
+) -> UserError:
+    for kind, name, known in (
+        ("test set", test_set, store.known("test_set")),
+        ("checkpoint", checkpoint, store.known("checkpoint")),
+    ):
+        if known and name not in known:
+            return unknown(kind, name, known)
+    if pe and "@" in pe:
+        extensions = [f"{pe.partition('@')[0]}@{name}" for name in store.known("extension") if name]
+        return UserError(f"no run was tested as '{pe}'; extensions tested: {', '.join(extensions) or 'none'}")
+    return UserError(
+        f"none of {_said(_left_out(curves)) if _left_out(curves) else 'these runs'} is done and was tested on "
+        f"'{test_set}' from its {checkpoint} checkpoint; `algolen runs` lists them"
+    )

@@ -1,0 +1,76 @@
+"""What two stored configs differ in, split into what is the encoding's and what is everything else."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from algolen.lengths import show
+from algolen.store import ConfigRow
+
+Options = Mapping[str, str]
+"""Options by the name users set them with, as text."""
+
+
+@functools.cache
+def encoding_options(config: ConfigRow) -> Options:
+    """What a row of a report is about: the encoding's options, versions and plug-ins."""
+    return _flat(config)[0]
+
+
+@functools.cache
+def other_options(config: ConfigRow) -> Options:
+    """What all rows of one table share: task, lengths, model and training."""
+    return _flat(config)[1]
+
+
+def _flat(config: ConfigRow) -> tuple[Options, Options]:
+    stored: dict[str, Any] = json.loads(config.config_json)
+    members = {*config.expansion.split("+"), *stored.get("pe_options", {})}
+    encoding: dict[str, str] = {}
+    other: dict[str, str] = {}
+    for name, value in _leaves(stored):
+        section, _, rest = name.partition(".")
+        if section in ("pe", "expansion"):
+            continue
+        if section == "pe_options":
+            encoding[rest] = value
+        elif section in ("versions", "plugins"):
+            side = encoding if rest in members else other
+            side[f"{rest}.{section.removesuffix('s')}"] = value
+        else:
+            other[f"{config.task}.{rest}" if section == "task_options" else name] = value
+    # How a step was computed is recorded in a config but is no part of what it is.
+    other.pop("train.compile", None)
+    return encoding, other
+
+
+def _leaves(value: Any, prefix: str = "") -> list[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        found = []
+        for name in value:
+            found += _leaves(value[name], f"{prefix}.{name}" if prefix else str(name))
+        return found
+    return [(prefix, _text(value))]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list) and value and all(type(item) is int for item in value):
+        return show(value)
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "true", False: "false"}[value]
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def differing(groups: Sequence[Options]) -> list[Options]:
+    """For each of several sets of options, those that are not the same in all of them."""
+    names = sorted({name for group in groups for name in group})
+    differing = [name for name in names if len({group.get(name) for group in groups}) > 1]
+    return [{name: group[name] for name in differing if name in group} for group in groups]
+
+
+def said(options: Options) -> str:
+    """Options as users would set them, in one line."""
+    return ", ".join(f"{name}={value}" for name, value in options.items())
