@@ -99,6 +99,8 @@ def attend(
     logits_BHTT = encodings.logits(q_BHTK, k_BHTK, site, context)
     if logits_BHTT is None:
         logits_BHTT = q_BHTK @ k_BHTK.transpose(-2, -1) * scale
+    # From here to the softmax in fp32, whatever autocast does: positions that are summed up in bf16 stop at 256.
+    logits_BHTT = logits_BHTT.float()
     if factor is not None:
         logits_BHTT = logits_BHTT * factor
     site = replace(site, logits_BHTT=logits_BHTT)
@@ -110,7 +112,7 @@ def attend(
     assert mask_TT is not None, "only the fused path goes without"
     if visible_BHTT is not None:
         mask_TT = mask_TT & visible_BHTT
-    attention_BHTT = torch.softmax(logits_BHTT.masked_fill(~mask_TT, float("-inf")).float(), dim=-1)
+    attention_BHTT = torch.softmax(logits_BHTT.masked_fill(~mask_TT, float("-inf")), dim=-1)
     context = encodings.layer_end(site, attention_BHTT, context)
     return attention_BHTT.to(v_BHTK.dtype) @ v_BHTK, context
 

@@ -1,0 +1,151 @@
+"""Properties that every encoding has, and every combination; toys stand for the hooks that no built-in one uses yet."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.func import functional_call, grad, stack_module_state, vmap
+
+from algolen.batch import Batch
+from algolen.model import Draws, Transformer
+from algolen.random import Random
+from algolen.task import PADDING
+from algolen.training.step import autocast, loss_sum
+from tests import building
+from tests.encodings.toys import EXPRESSIONS, TOYS
+
+TRAINED_TO = 6
+
+
+def make(written: str, seed: int = 0, **fields: object) -> Transformer:
+    return building.model(building.expression(written, TOYS), seed, **fields)
+
+
+def forward(model: Transformer, batch: Batch, positions: Random, training: bool = True) -> torch.Tensor:
+    logits_BTV: torch.Tensor = model(batch, model.draw(batch, positions, training))
+    return logits_BTV
+
+
+@pytest.fixture(params=EXPRESSIONS)
+def written(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+def test_every_built_in_encoding_is_among_the_expressions() -> None:
+    assert set(building.REGISTRY.encodings) <= {name for written in EXPRESSIONS for name in written.split("+")}
+
+
+def test_no_position_sees_a_later_token(written: str) -> None:
+    model, task = make(written), building.task()
+    batch, positions = building.batch(task, [5] * 4)
+    draws = model.draw(batch, positions, training=True)
+    before = model(batch, draws)
+    for cut in (1, 4, 9, 15):
+        tokens_BT = batch.tokens_BT.clone()
+        tokens_BT[:, cut:] = (tokens_BT[:, cut:] + 5) % 14
+        after = model(replace(batch, tokens_BT=tokens_BT), draws)
+        assert torch.equal(before[:, :cut], after[:, :cut])
+        assert not torch.equal(before[:, cut:], after[:, cut:])
+
+
+def test_padding_and_batch_neighbours_change_nothing_beyond_rounding(written: str) -> None:
+    model, task = make(written), building.task()
+    lengths = [1, 6, 3, 2, 6]
+    batch, positions = building.batch(task, lengths)
+    together = forward(model, batch, positions)
+    for row, length in enumerate(lengths):
+        alone, own = building.batch(task, [length], first=row)
+        tape = alone.tape_length
+        torch.testing.assert_close(
+            together[row, :tape], forward(model, alone, own)[0], atol=1e-5, rtol=1e-5, msg=f"row {row}"
+        )
+
+
+def test_the_loss_ignores_what_stands_on_padding(written: str) -> None:
+    model, task = make(written), building.task()
+    batch, positions = building.batch(task, [2, 6])
+    draws = model.draw(batch, positions, training=True)
+    assert (batch.tokens_BT[~batch.valid_BT] == PADDING).all()
+    garbled = replace(batch, tokens_BT=torch.where(batch.valid_BT, batch.tokens_BT, 7))
+    torch.testing.assert_close(loss_sum(model, batch, draws), loss_sum(model, garbled, draws))
+
+
+@pytest.mark.parametrize("length", [1, 4 * TRAINED_TO])
+def test_values_and_gradients_are_finite_at_length_1_and_at_four_times_the_training_length(
+    written: str, length: int
+) -> None:
+    model, task = make(written), building.task()
+    batch, positions = building.batch(task, [length] * 3)
+    loss_sum(model, batch, model.draw(batch, positions, training=True)).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert torch.isfinite(parameter.grad).all(), name
+
+
+def test_every_parameter_receives_gradient(written: str) -> None:
+    model, task = make(written), building.task()
+    batch, positions = building.batch(task, [TRAINED_TO] * 8)
+    loss_sum(model, batch, model.draw(batch, positions, training=True)).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None and parameter.grad.abs().max() > 0, name
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_a_stack_of_eight_equals_eight_single_models(written: str) -> None:
+    models = [make(written, seed) for seed in range(8)]
+    batch, positions = building.batch(building.task(), [4] * 6)
+    draws = models[0].draw(batch, positions, training=True)
+    parameters, _ = stack_module_state(models)  # type: ignore[arg-type]
+    base = models[0]
+
+    def loss(own: dict[str, torch.Tensor]) -> torch.Tensor:
+        return functional_call(_Loss(base), {f"model.{name}": value for name, value in own.items()}, (batch, draws))
+
+    stacked = vmap(grad(loss))(parameters)
+    for place, model in enumerate(models):
+        single = grad(loss)({name: value.detach() for name, value in model.named_parameters()})
+        for name, value in single.items():
+            torch.testing.assert_close(stacked[name][place], value, atol=2e-5, rtol=1e-4, msg=name)
+
+
+class _Loss(torch.nn.Module):
+    def __init__(self, model: Transformer) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, batch: Batch, draws: Draws) -> torch.Tensor:
+        return loss_sum(self.model, batch, draws)
+
+
+def test_a_batch_can_be_drawn_in_parts(written: str) -> None:
+    model, task = make(written), building.task()
+    lengths = [3] * 8
+    whole, positions = building.batch(task, lengths)
+    parts = [building.batch(task, lengths[cut : cut + 4], first=cut) for cut in (0, 4)]
+    together = model.draw(whole, positions, training=True).encodings
+    apart = [model.draw(*part, training=True).encodings for part in parts]
+    for member, drawn in enumerate(together):
+        assert torch.equal(drawn.ids_BTA, torch.cat([own[member].ids_BTA for own in apart]))
+        if isinstance(drawn.noise, torch.Tensor):
+            assert torch.equal(drawn.noise, torch.cat([own[member].noise for own in apart]))
+
+
+def test_training_in_bf16_stays_near_fp32(written: str) -> None:
+    model, task = make(written), building.task()
+    batch, positions = building.batch(task, [TRAINED_TO] * 8)
+    draws = model.draw(batch, positions, training=True)
+    with autocast("bf16", building.CPU):
+        low = loss_sum(model, batch, draws)
+    assert low.dtype == torch.float32
+    torch.testing.assert_close(low, loss_sum(model, batch, draws), rtol=0.02, atol=0)
+
+
+def test_nothing_is_drawn_at_test(written: str) -> None:
+    model, task = make(written), building.task()
+    batch, positions = building.batch(task, [4] * 3)
+    other = Random.of("other", examples_B=torch.arange(3))
+    first, second = (model.draw(batch, random, training=False).encodings for random in (positions, other))
+    assert all(torch.equal(a.ids_BTA, b.ids_BTA) for a, b in zip(first, second, strict=True))

@@ -1,0 +1,190 @@
+"""The transformer against a slow re-derivation in fp64, and its options one by one."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+
+from algolen.model import Transformer
+from algolen.random import Random
+from tests import building
+from tests.encodings.toys import TOYS
+
+Array = npt.NDArray[np.float64]
+
+
+def naive_norm(kind: str, x: Array, gain: Array) -> Array:
+    if kind == "rms":
+        return x / np.sqrt((x**2).mean() + 1e-6) * gain
+    return (x - x.mean()) / np.sqrt(x.var() + 1e-5) * gain
+
+
+def naive_activation(kind: str, x: Array) -> Array:
+    if kind == "relu":
+        return np.maximum(x, 0)
+    return np.array([0.5 * v * (1 + math.erf(v / math.sqrt(2))) for v in x])
+
+
+def naive_attention(weights: dict[str, Array], x_TD: Array, model: Transformer, bias: float) -> Array:
+    """Attention of one example, one head and one query at a time; the bias falls with distance."""
+    heads, causal = model.config.heads, model.causal
+    size, width = x_TD.shape[1] // heads, x_TD.shape[0]
+    q_TD, k_TD, v_TD = (x_TD @ weights[name].T for name in ("query_DD", "key_DD", "value_DD"))
+    out = np.zeros_like(x_TD)
+    for head, i in itertools.product(range(heads), range(width)):
+        own = slice(head * size, (head + 1) * size)
+        keys = range(i + 1) if causal else range(width)
+        scores = [
+            q_TD[i, own] @ k_TD[j, own] / math.sqrt(size) * model.config.logit_multiplier - bias * (i - j) for j in keys
+        ]
+        shares = [math.exp(score - max(scores)) for score in scores]
+        out[i, own] = sum(share / sum(shares) * v_TD[j, own] for share, j in zip(shares, keys, strict=True))
+    return out @ weights["out_DD"].T
+
+
+def naive_transformer(model: Transformer, tokens: list[int], bias: float) -> Array:
+    """Logits of one example."""
+    config = model.config
+    weights = {name: value.detach().double().numpy() for name, value in model.named_parameters()}
+    part = lambda prefix: {n.removeprefix(prefix): w for n, w in weights.items() if n.startswith(prefix)}  # noqa: E731
+    h_TD = weights["tokens_VD"][tokens]
+    if config.embedding_scale == "sqrt_width":
+        h_TD = h_TD * math.sqrt(config.width)
+    norm = lambda x_TD, gain: np.stack([naive_norm(config.norm, x, gain) for x in x_TD])  # noqa: E731
+    for layer in range(config.layers):
+        block = part(f"blocks.{layer}.")
+        for name in ("attention", "feed_forward"):
+            before, after = block.get(f"before.{name}.gain_D"), block.get(f"after.{name}.gain_D")
+            x_TD = h_TD if before is None else norm(h_TD, before)
+            own = part(f"blocks.{layer}.{name}.")
+            if name == "attention":
+                update_TD = naive_attention(own, x_TD, model, bias)
+            else:
+                hidden_TF = x_TD @ own["up_FD"].T
+                kind = config.activation
+                if kind == "geglu":
+                    gate_TF = x_TD @ own["gate_FD"].T
+                    hidden_TF = hidden_TF * np.stack([naive_activation("gelu", gate) for gate in gate_TF])
+                else:
+                    hidden_TF = np.stack([naive_activation(kind, hidden) for hidden in hidden_TF])
+                update_TD = hidden_TF @ own["down_DF"].T
+            if config.norm_position == "before":
+                h_TD = h_TD + update_TD
+            elif config.norm_position == "after":
+                h_TD = norm(h_TD + update_TD, after)
+            else:
+                h_TD = h_TD + norm(update_TD, after)
+    if config.norm_position != "after":
+        h_TD = norm(h_TD, weights["final.gain_D"])
+    logits: Array = h_TD @ (weights["tokens_VD"] / math.sqrt(config.width) if config.tied else weights["unembed_VD"]).T
+    return logits
+
+
+CONFIGS = [
+    {"norm": norm, "norm_position": position, "activation": activation}
+    for norm, position, activation in itertools.product(
+        ("rms", "layer"), ("before", "after", "both"), ("gelu", "relu", "geglu")
+    )
+] + [
+    {"tied": True, "embedding_std": 1.0},
+    {"logit_multiplier": 2.5, "init_std": 0.3},
+    {"embedding_scale": "sqrt_width", "ff_ratio": 1.5},
+    {"layers": 1, "heads": 4},
+]
+
+
+@pytest.mark.parametrize("written", ["nope", "distance"])
+@pytest.mark.parametrize("fields", CONFIGS, ids=str)
+def test_logits_equal_a_naive_double_loop_in_fp64(fields: dict[str, object], written: str) -> None:
+    model = building.model(building.expression(written, TOYS), seed=3, **fields)
+    batch, positions = building.batch(building.task(), [3, 3])
+    logits_BTV = model(batch, model.draw(batch, positions, training=False))
+    for row in range(2):
+        expected = naive_transformer(model, batch.tokens_BT[row].tolist(), bias=0.5 if written == "distance" else 0.0)
+        torch.testing.assert_close(logits_BTV[row].double(), torch.from_numpy(expected), atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("written", ["learned", "distance"])
+def test_a_bidirectional_model_equals_the_naive_one_and_padding_is_not_seen(written: str) -> None:
+    model = building.model(building.expression(written, TOYS), seed=1, causal=False)
+    batch, positions = building.batch(building.task(), [2, 5])
+    logits_BTV = model(batch, model.draw(batch, positions, training=False))
+    alone, own = building.batch(building.task(), [2])
+    torch.testing.assert_close(
+        logits_BTV[0, : alone.tape_length], model(alone, model.draw(alone, own, False))[0], atol=1e-5, rtol=1e-5
+    )
+    if written == "distance":
+        expected = naive_transformer(model, batch.tokens_BT[1].tolist(), bias=0.5)
+        torch.testing.assert_close(logits_BTV[1].double(), torch.from_numpy(expected), atol=2e-5, rtol=1e-4)
+
+
+def test_the_fused_kernel_and_plain_matrix_products_agree() -> None:
+    fused = building.model(building.expression("nope"))
+    plain = building.model(building.expression("distance", TOYS, distance={"slope": 0.0}))
+    assert plain.encodings.touches_logits and not fused.encodings.touches_logits
+    plain.load_state_dict(fused.state_dict())
+    batch, positions = building.batch(building.task(), [1, 4, 6])
+    ours, theirs = (m(batch, m.draw(batch, positions, False)) for m in (fused, plain))
+    torch.testing.assert_close(ours[batch.valid_BT], theirs[batch.valid_BT], atol=1e-5, rtol=1e-5)
+
+
+def test_bidirectional_models_without_encoding_are_equivariant_to_permutation() -> None:
+    model = building.model(building.expression("nope"), causal=False)
+    batch, positions = building.batch(building.task(), [3])
+    order_T = torch.randperm(batch.tape_length, generator=torch.Generator().manual_seed(0))
+    moved = replace(batch, tokens_BT=batch.tokens_BT[:, order_T])
+    draws = model.draw(batch, positions, training=False)
+    torch.testing.assert_close(model(batch, draws)[:, order_T], model(moved, draws), atol=1e-5, rtol=1e-5)
+
+
+def test_initial_values_depend_on_the_seed_and_the_parameters_own_name_only() -> None:
+    shallow, deep = (building.model(building.expression(pe), layers=n) for pe, n in (("nope", 1), ("learned", 3)))
+    other = building.model(building.expression("nope"), seed=1, layers=1)
+    for name, value in shallow.named_parameters():
+        assert torch.equal(value, dict(deep.named_parameters())[name])
+        if value.ndim > 1:
+            assert not torch.equal(value, dict(other.named_parameters())[name])
+
+
+def test_initial_values_never_change_silently() -> None:
+    model = building.model(building.expression("learned"))
+    golden = torch.tensor([-0.0325000, -0.0425723, 0.0183487, -0.0015172])
+    torch.testing.assert_close(model.tokens_VD[1, :4].detach(), golden, atol=5e-6, rtol=0)
+
+
+def test_dropout_keeps_the_mean_drops_its_share_and_is_off_at_test() -> None:
+    model = building.model(building.expression("nope"), dropout=0.25, width=64)
+    batch, positions = building.batch(building.task(), [6] * 32)
+    masks = model.draw(batch, positions, training=True).dropout
+    assert len(masks) == 1 + 2 * model.config.layers
+    for mask in masks:
+        assert mask.unique().tolist() == [0.0, pytest.approx(4 / 3)]
+        assert (mask == 0).float().mean().item() == pytest.approx(0.25, abs=0.01)
+    assert not torch.equal(masks[0], masks[1])
+    assert model.draw(batch, positions, training=False).dropout == ()
+    undropped = building.model(building.expression("nope"), width=64)
+    draws = model.draw(batch, positions, training=False)
+    assert torch.equal(model(batch, draws), undropped(batch, draws))
+
+
+def test_dropout_is_the_same_however_the_batch_is_cut() -> None:
+    model = building.model(building.expression("nope"), dropout=0.5)
+    whole, random = building.batch(building.task(), [3] * 8)
+    half, own = building.batch(building.task(), [3] * 4, first=4)
+    together, apart = (model.draw(b, r, training=True).dropout for b, r in ((whole, random), (half, own)))
+    assert all(torch.equal(a[4:], b) for a, b in zip(together, apart, strict=True))
+
+
+def test_no_global_random_state_is_touched() -> None:
+    before = torch.random.get_rng_state()
+    model = building.model(building.expression("coupling"), dropout=0.5)
+    batch, positions = building.batch(building.task(), [3] * 4)
+    model(batch, model.draw(batch, positions, training=True)).sum().backward()
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert isinstance(positions, Random)
