@@ -7,6 +7,7 @@ flags. What an evaluation does (test lengths, test sets) is not part of a run: s
 from __future__ import annotations
 
 import dataclasses
+import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,10 +43,12 @@ class ModelConfig:
     activation: Annotated[Literal["gelu", "relu", "geglu"], Field(description="of the feed-forward")] = "gelu"
     tied: Annotated[bool, Field(description="token embeddings also unembed, logits divided by √width")] = False
     logit_multiplier: Annotated[float, Field(gt=0, description="multiplies the scaled attention logits")] = 1.0
-    embedding_scale: Annotated[
-        Literal["one", "sqrt_width"], Field(description="multiplies the token embeddings")
-    ] = "one"
-    embedding_std: Annotated[float, Field(gt=0, description="standard deviation of token embeddings at the start")] = 0.02
+    embedding_scale: Annotated[Literal["one", "sqrt_width"], Field(description="multiplies the token embeddings")] = (
+        "one"
+    )
+    embedding_std: Annotated[float, Field(gt=0, description="standard deviation of token embeddings at the start")] = (
+        0.02
+    )
     init_std: Annotated[
         float | None, Field(gt=0, description="standard deviation of matrices at the start; none: 1/√inputs")
     ] = None
@@ -53,7 +56,8 @@ class ModelConfig:
         float, Field(ge=0, lt=1, description="on embeddings and on what attention and feed-forward return")
     ] = 0.0
     attention: Annotated[
-        Literal["task", "causal", "bidirectional"], Field(description="which keys a query sees; task: as its layout asks")
+        Literal["task", "causal", "bidirectional"],
+        Field(description="which keys a query sees; task: as its layout asks"),
     ] = "task"
 
     def __post_init__(self) -> None:
@@ -71,7 +75,9 @@ class TrainConfig:
     lengths_in_batch: Annotated[
         Literal["one", "mixed"], Field(description="one length for all examples of a batch, or one for each")
     ] = "one"
-    examples: Annotated[int, Field(ge=0, description="size of a fixed training set; 0: fresh examples all the time")] = 0
+    examples: Annotated[
+        int, Field(ge=0, description="size of a fixed training set; 0: fresh examples all the time")
+    ] = 0
     epochs: Annotated[int, Field(ge=0, description="passes through the fixed set; 0: as many as the steps take")] = 0
     learning_rate: Annotated[float, Field(gt=0, description="at its highest")] = 1e-3
     schedule: Annotated[Literal["cosine", "constant"], Field(description="after the warm-up")] = "cosine"
@@ -107,7 +113,7 @@ class EvaluationConfig:
 
     test_lengths: tuple[int, ...]
     examples: Annotated[int, Field(ge=1, description="examples a length")] = 1000
-    test_seed: Annotated[int, Field(ge=0, description="of the test sets")] = 0
+    test_seed: Annotated[int, Field(ge=0, lt=2**63, description="of the test sets")] = 0
     test_sets: tuple[str, ...] = ("random",)
     axis: str = ""
     axis_values: tuple[float, ...] = ()
@@ -171,8 +177,8 @@ class RunConfig:
             pe=stored["pe"],
             expansion=stored["expansion"],
             train_lengths=tuple(stored["train_lengths"]),
-            model=options.read(ModelConfig, stored["model"], "model"),
-            train=options.read(TrainConfig, stored["train"], "train"),
+            model=options.read(ModelConfig, options.restored(ModelConfig, stored["model"]), "model"),
+            train=options.read(TrainConfig, options.restored(TrainConfig, stored["train"]), "train"),
             task_options=stored["task_options"],
             pe_options=stored["pe_options"],
             versions={name: version for name, version in stored["versions"].items() if name != "training"},
@@ -181,14 +187,14 @@ class RunConfig:
 
     def to_toml(self) -> str:
         """A file that --config reads back to the same run."""
-        tables = {"": {"task": self.task, "pe": self.pe, "train_lengths": lengths.show(self.train_lengths)}}
+        tables: Sections = {"": {"task": self.task, "pe": self.pe, "train_lengths": lengths.show(self.train_lengths)}}
         tables["model"], tables["train"] = options.plain(self.model), options.plain(self.train)
         tables[self.task] = dict(self.task_options)
         tables.update({name: dict(own) for name, own in self.pe_options.items() if own})
         lines: list[str] = []
         for name, table in tables.items():
             lines += [f"[{name}]"] if name else []
-            lines += [f"{key} = {_toml(value)}" for key, value in table.items() if value is not None]
+            lines += [f"{key} = {_toml(value)}" for key, value in table.items()]
             lines.append("")
         return "\n".join(lines)
 
@@ -196,8 +202,8 @@ class RunConfig:
 def _toml(value: options.Value) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if value is None or isinstance(value, str):
+        return json.dumps("none" if value is None else value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return repr(value)
 
 
@@ -260,7 +266,7 @@ def settings(assignments: Sequence[str]) -> Sections:
         section, dot, option = name.strip().partition(".")
         if not (equals and dot and section and option):
             raise UserError(f"--set '{assignment}' is not of the form section.option=value, as in train.steps=4000")
-        sections.setdefault(section, {})[option] = None if value.strip() == "none" else value.strip()
+        sections.setdefault(section, {})[option] = value.strip()
     return sections
 
 

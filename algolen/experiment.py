@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from algolen import config as configuration
 from algolen import lengths, options
 from algolen.config import EvaluationConfig, ModelConfig, RunConfig, Sections, TopLevel, TrainConfig
 from algolen.encodings.expression import Expression, parse
@@ -73,7 +72,7 @@ def plan(sections: Sections, user: Sections, registry: Registry) -> Experiment:
 
     Raises UserError or Refusal for anything that is not there, out of range or does not go together.
     """
-    top = options.read(TopLevel, sections.get("", {}), "run")
+    top = options.read(TopLevel, sections.get("", {}), "")
     if not top.task:
         raise UserError(f"name a task with --task; known: {', '.join(sorted(registry.tasks))}")
     if not top.pe:
@@ -115,8 +114,9 @@ def stored(config: Mapping[str, Any], registry: Registry) -> Experiment:
             raise UserError(
                 f"'{name}' comes from a plug-in that {state}: name its file (sha256 {sha256[:12]}…) with --plugin"
             )
-    sections: Sections = {run.task: dict(run.task_options)}
-    sections.update({name: dict(own) for name, own in run.pe_options.items()})
+    sections: Sections = {run.task: options.restored(registry.task(run.task), run.task_options)}
+    for name, own in run.pe_options.items():
+        sections[name] = options.restored(registry.encoding(name).Options, own)
     task = make_task(run.task, sections, registry)
     pe = parse(run.expansion, registry.encoding, sections)
     present = {task.name: task.version, **{member.cls.name: member.cls.version for member in pe.members}}
@@ -141,6 +141,9 @@ def check(experiment: Experiment) -> None:
         if asked and asked[0] < task.smallest_length:
             raise UserError(f"{what} begins at {asked[0]}, but the shortest {task.name} is {task.smallest_length}")
     experiment.pe.check(task, (*config.train_lengths, *evaluation.test_lengths), experiment.causal)
+    if evaluation.axis in task.axes:
+        for value in evaluation.axis_values:
+            options.read(type(task), {**options.plain(task), evaluation.axis: value}, task.name)
     for test_set in experiment.test_sets():
         if test_set.task.vocabulary != task.vocabulary:
             raise Refusal(f"--axis {evaluation.axis} would change the vocabulary of {task.name}")
@@ -172,7 +175,7 @@ def _evaluation(top: TopLevel, sections: Sections, task: Task) -> EvaluationConf
     if top.examples:
         asked["examples"] = top.examples
     asked["test_seed"] = top.test_seed
-    return options.read(EvaluationConfig, asked, "evaluation")
+    return options.read(EvaluationConfig, asked, "")
 
 
 def development_lengths(experiment: Experiment) -> tuple[int, ...]:
@@ -216,6 +219,6 @@ def evaluation(
         "axis": name,
         "axis_values": values,
     }
-    swept = replace(experiment, evaluation=options.read(EvaluationConfig, asked, "evaluation"))
+    swept = replace(experiment, evaluation=options.read(EvaluationConfig, asked, ""))
     check(swept)
     return swept

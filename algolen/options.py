@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
+import reprlib
 import typing
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from algolen.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 T = TypeVar("T")
 Value = str | int | float | bool | None
@@ -32,39 +37,82 @@ class Option:
 
 
 @functools.cache
-def _adapter(cls: type[T]) -> TypeAdapter[T]:
+def _adapter(cls: Any) -> TypeAdapter[Any]:
     return TypeAdapter(cls)
+
+
+@functools.cache
+def _hints(cls: Any) -> dict[str, Any]:
+    """What each field of a dataclass accepts, without the notes of `Annotated`."""
+    return typing.get_type_hints(cls)
 
 
 def read(cls: type[T], values: Mapping[str, Any], section: str) -> T:
     """An instance of the dataclass `cls` with `values` over its defaults.
 
-    Raises UserError for an unknown name (with the nearest known one) and for a value that a field does not accept.
+    "none" is the absence of a value where a field accepts that. Raises UserError for an unknown name (with the nearest
+    known one) and for a value that a field does not accept.
     """
     known = [field.name for field in dataclasses.fields(cls) if field.init]  # type: ignore[arg-type]
     for name in values:
         if name not in known:
             raise _unknown_option(section, name, known)
+    kind: Any = cls  # mypy does not see that a type[T] is hashable
+    given = {name: _none_or_given(_hints(kind)[name], value) for name, value in values.items()}
     try:
-        return _adapter(cls).validate_python(dict(values))
+        made: T = _adapter(kind).validate_python(given)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join([section, *(str(part) for part in first["loc"] if not str(part).startswith("function-"))])
-        raise UserError(_say(where, first["type"], first["msg"], first["input"])) from None
+        raise UserError(_say(section, error.errors()[0])) from None
+    for name, value in plain(made).items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise UserError(f"{_where(section, name)} should be a finite number, not {value}")
+    return made
+
+
+def _none_or_given(hint: Any, value: Any) -> Any:
+    return None if value == "none" and type(None) in typing.get_args(hint) else value
 
 
 def _unknown_option(section: str, name: str, known: list[str]) -> UserError:
     close = nearest(name, known)
-    hint = f"did you mean '{section}.{close}'?" if close else f"known: {', '.join(known) or 'none'}"
-    return UserError(f"unknown option '{section}.{name}'; {hint}")
+    hint = f"did you mean '{_where(section, close)}'?" if close else f"known: {', '.join(known) or 'none'}"
+    return UserError(f"unknown option '{_where(section, name)}'; {hint}")
 
 
-def _say(where: str, kind: str, message: str, given: object) -> str:
-    message = message[:1].lower() + message[1:]
-    message = message.removeprefix("input ").replace("'", "")
+def _where(*parts: object) -> str:
+    return ".".join(str(part) for part in parts if part != "")
+
+
+KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "string": "text in quotes"}
+BOUNDS = {
+    "greater_than_equal": "at least {ge}",
+    "greater_than": "more than {gt}",
+    "less_than_equal": "at most {le}",
+    "less_than": "less than {lt}",
+}
+
+
+def _say(section: str, error: ErrorDetails) -> str:
+    """What pydantic found wrong, in the words of a user of the command line."""
+    where = _where(section, *(part for part in error["loc"] if not str(part).startswith("function-")))
+    kind, context = error["type"], error.get("ctx", {})
     if kind == "value_error":
-        return f"{where}: {message.removeprefix('value error, ')}"
-    return f"{where} {message}, not {given!r}"
+        return f"{where}: {context['error']}"
+    if kind == "missing":
+        return f"{where} has no default and was not set"
+    if kind in BOUNDS:
+        expected = BOUNDS[kind].format_map(context)
+    elif kind == "literal_error":
+        expected = str(context["expected"]).replace("'", "")
+    else:
+        expected = KINDS.get(kind.partition("_")[0]) or error["msg"].removeprefix("Input should be ")
+    return f"{where} should be {expected}, not {_shown(error['input'])}"
+
+
+def _shown(given: object) -> str:
+    if given is None or isinstance(given, bool):
+        return str(given).lower()
+    return f"{given:g}" if isinstance(given, float) else reprlib.repr(given)
 
 
 def plain(instance: Any) -> dict[str, Value]:
@@ -88,6 +136,14 @@ def identity_of(instance: Any) -> dict[str, Value]:
             continue
         counted[field.name] = value
     return counted
+
+
+def restored(cls: type, stored: Mapping[str, Value]) -> dict[str, Value]:
+    """The options of an identity with those that came after it, at the values they were introduced with."""
+    later = {
+        field.name: field.metadata["introduced"] for field in dataclasses.fields(cls) if "introduced" in field.metadata
+    }
+    return {**later, **stored}
 
 
 def describe(cls: type) -> list[Option]:

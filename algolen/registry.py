@@ -1,18 +1,18 @@
-"""What tasks and encodings there are: found by looking into their folders and into named plug-ins, never listed by hand."""
+"""What tasks and encodings there are: found in their folders and in named plug-ins, never listed by hand."""
 
 from __future__ import annotations
 
 import hashlib
 import importlib
-import importlib.util
 import inspect
 import pkgutil
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import TypeVar
+from typing import Any
 
 import algolen.encodings
 import algolen.tasks
@@ -20,10 +20,11 @@ from algolen.encodings.base import Encoding
 from algolen.errors import UserError, unknown
 from algolen.task import Task
 
-C = TypeVar("C")
-
-RESERVED = ("model", "train", "sweep")
+RESERVED = ("model", "train", "sweep", "evaluation", "for")
 """Sections of a configuration, which no task or encoding may be called."""
+
+REQUIRED: dict[type, tuple[str, ...]] = {Task: ("version", "source", "layout"), Encoding: ("kind", "paper")}
+"""What a class has to say of itself besides its name."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,15 @@ class Registry:
     def add(self, found: type[Task] | type[Encoding], origin: str, sha256: str | None = None) -> None:
         """Takes in a class under its name; a name can be taken only once, by a task or by an encoding."""
         name = getattr(found, "name", None)
-        if not isinstance(name, str) or not name or set("+@.=, ") & set(name):
-            raise UserError(f"{origin}: {found.__name__}.name must be a word without '+', '@', '.', '=', ',' or spaces")
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+            given = "missing" if name is None else repr(name)
+            raise UserError(f"{origin}: {found.__name__}.name is {given}; use letters, digits, '_' and '-' only")
         if name in self.tasks or name in self.encodings or name in RESERVED:
             raise UserError(f"{origin}: the name '{name}' is taken; give {found.__name__} another")
+        for base, attributes in REQUIRED.items():
+            missing = [attribute for attribute in attributes if not hasattr(found, attribute)]
+            if issubclass(found, base) and missing:
+                raise UserError(f"{origin}: {found.__name__} does not say its {' and '.join(missing)}")
         if issubclass(found, Task):
             self.tasks[name] = found
         else:
@@ -83,24 +89,28 @@ def _load_plugin(registry: Registry, path: Path) -> None:
     except OSError as error:
         raise UserError(f"cannot read plug-in '{path}': {error.strerror}") from None
     sha256 = hashlib.sha256(source).hexdigest()
-    module = _import_file(path, f"algolen_plugin_{sha256[:16]}")
+    module = _execute(path, source, f"algolen_plugin_{sha256[:16]}")
     found: list[type[Task] | type[Encoding]] = [*_defined_in(module, Task), *_defined_in(module, Encoding)]
     if not found:
-        raise UserError(f"plug-in '{path}' defines no subclass of algolen.Task or algolen.Encoding")
+        for unfinished in _defined_in(module, Task, abstract=True):
+            lacking = ", ".join(sorted(unfinished.__abstractmethods__))
+            raise UserError(f"plug-in '{path}': {unfinished.__name__} is no task yet; it lacks {lacking}")
+        raise UserError(f"plug-in '{path}' defines no subclass of algolen.task.Task or algolen.encodings.base.Encoding")
     for cls in found:
         registry.add(cls, str(path), sha256)
 
 
-def _import_file(path: Path, name: str) -> ModuleType:
+def _execute(path: Path, source: bytes, name: str) -> ModuleType:
+    """The module of a plug-in: the very bytes that were hashed are executed, and no bytecode is left beside them."""
     if name in sys.modules:
         return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=None)
-    if spec is None or spec.loader is None:
+    if path.suffix != ".py":
         raise UserError(f"plug-in '{path}' is not a Python file (.py)")
-    module = importlib.util.module_from_spec(spec)
+    module = ModuleType(name)
+    module.__file__ = str(path)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        exec(compile(source, path, "exec", dont_inherit=True), vars(module))
     except BaseException as error:
         del sys.modules[name]
         if isinstance(error, KeyboardInterrupt):
@@ -113,13 +123,13 @@ def _first_line(error: BaseException) -> str:
     return (str(error).splitlines() or ["no message"])[0]
 
 
-def _defined_in(module: ModuleType, base: type[C]) -> Iterator[type[C]]:
+def _defined_in(module: ModuleType, base: type, abstract: bool = False) -> Iterator[Any]:
     for found in vars(module).values():
         if (
             isinstance(found, type)
             and issubclass(found, base)
             and found.__module__ == module.__name__
-            and not inspect.isabstract(found)
+            and inspect.isabstract(found) == abstract
             and found is not base
         ):
             yield found

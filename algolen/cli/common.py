@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from algolen.errors import UserError, nearest
+from algolen.errors import UserError
 
 if TYPE_CHECKING:
     import torch
@@ -55,9 +55,7 @@ def find_device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if "cuda" in there else there[-1])
     if name not in there:
-        close = nearest(name, there) if name.partition(":")[0] not in ("cuda", "mps") else None
-        hint = f"did you mean '{close}'?" if close else f"there is: {', '.join(there)}"
-        raise UserError(f"no device '{name}' here; {hint}")
+        raise UserError(f"no device '{name}' here; there is: {', '.join(there)}")
     return torch.device(name)
 
 

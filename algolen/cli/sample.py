@@ -36,6 +36,7 @@ def sample(
 
     from algolen import config as configuration
     from algolen import experiment as experiments
+    from algolen import lengths
     from algolen.encodings.base import Shape
     from algolen.encodings.expression import parse
     from algolen.evaluation.test_sets import TestSet, check_kinds
@@ -45,8 +46,10 @@ def sample(
     sections = configuration.settings(settings or [])
     made = experiments.make_task(task, sections, registry)
     check_kinds(made, [test_set])
-    if length < made.smallest_length:
-        raise UserError(f"--length {length} is too short; the shortest {made.name} is {made.smallest_length}")
+    if not made.smallest_length <= length <= lengths.LARGEST:
+        raise UserError(
+            f"--length {length}: lengths of {made.name} go from {made.smallest_length} to {lengths.LARGEST:,}"
+        )
     expression = parse(pe or "nope", registry.encoding, sections)
     experiments.check_sections(sections, made, expression, registry)
     expression.check(made, (length,), made.layout.causal)
@@ -72,10 +75,12 @@ def _example(task: Task, test_set: str, batch: Batch, streams: dict[str, Tensor]
     scored = batch.scored_BT[row, :tape].tolist()
     trained = batch.trained_BT[row, :tape].tolist()
     targets = task.decode(batch.targets_BT[row, :tape].tolist())
-    strata = batch.stratum_BT[row, :tape][batch.scored_BT[row, :tape]].unique().tolist()
+    strata = sorted(set(batch.stratum_BT[row, :tape][batch.scored_BT[row, :tape]].tolist()))
     return {
         "input": task.decode(batch.tokens_BT[row, :tape].tolist()),
-        "target": [target if used or kept else None for target, used, kept in zip(targets, trained, scored, strict=True)],
+        "target": [
+            target if used or kept else None for target, used, kept in zip(targets, trained, scored, strict=True)
+        ],
         "trained": trained,
         "scored": scored,
         "unit": batch.unit_BT[row, :tape].tolist(),

@@ -60,7 +60,7 @@ def _flat(stratum: StratumRow) -> dict[str, Any]:
 
 
 def _sweep_toml(store: Store, row: RunRow) -> str:
-    """The lengths and sets a run was tested at, as top-level keys would be written; comments, since a run is not its sweep."""
+    """The lengths a run was tested at, as a comment: a run is not its sweep."""
     from algolen import lengths
 
     tested = [s for s in store.strata(row.id) if s.evaluation.purpose == "report"]
