@@ -101,7 +101,7 @@ def _say(section: str, error: ErrorDetails) -> str:
     if kind == "missing":
         return f"{where} has no default and was not set"
     if kind in BOUNDS:
-        expected = BOUNDS[kind].format_map(context)
+        expected = BOUNDS[kind].format(**{name: _shown(bound) for name, bound in context.items()})
     elif kind == "literal_error":
         expected = str(context["expected"]).replace("'", "")
     else:
