@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -325,13 +325,12 @@ CASES = [*COMMANDS, *NAMES, *LENGTHS, *OPTIONS, *FILES, *PLUGINS, *DATABASES, *R
 SAYS_MORE = pytest.mark.xfail(reason="train says what it is about to do before it opens the database")
 
 
-def params() -> Iterator[ParameterSet]:
-    for case in CASES:
-        marks = [SAYS_MORE] if case in DATABASES and case.arguments[0] == "train" else []
-        yield pytest.param(case, id=case.name, marks=marks)
+def params(case: Case) -> ParameterSet:
+    late = case in DATABASES and case.arguments[0] == "train"
+    return pytest.param(case, id=case.name, marks=[SAYS_MORE] if late else [])
 
 
-@pytest.mark.parametrize("case", params())
+@pytest.mark.parametrize("case", list(map(params, CASES)))
 def test_one_line_says_what_is_wrong_and_nothing_is_written(case: Case, request: pytest.FixtureRequest) -> None:
     line: CommandLine = request.getfixturevalue("algolen" if case.prepare is None else "trained")
     for name, content in case.files.items():
