@@ -51,10 +51,9 @@ class Store(Claims, Writing, Reading):
 
     def _settle_schema(self, create: bool) -> None:
         if self._lacks_steps(create):
-            # Again under the lock: of several processes that got here, the first has done it all.
+            # Under the lock it looks again: of several processes that got here, the first does it all.
             with self.transaction():
-                if self._lacks_steps(create):
-                    SCHEMA.apply(self.db)
+                SCHEMA.apply(self.db)
 
     def _lacks_steps(self, create: bool) -> bool:
         tables = {row["name"] for row in self.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}

@@ -77,5 +77,6 @@ def _counts(exact: int, length: int) -> tuple[Count, ...]:
 
 def printed(report: Report, width: int = 80, **console: Any) -> str:
     out = io.StringIO()
-    report.print(Console(file=out, width=width, **{"color_system": None, **console}))
+    # No environment: the terminal that runs the tests has no say.
+    report.print(Console(file=out, width=width, _environ={}, **{"color_system": None, **console}))
     return out.getvalue()

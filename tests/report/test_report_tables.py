@@ -178,6 +178,14 @@ def test_rows_of_one_name_say_what_differs(
     assert [row.label for row in table.rows] == labels
 
 
+def test_rows_that_differ_in_nothing_with_a_name_are_told_apart_by_their_hash(filled: Filled) -> None:
+    hashes = [filled.config(compile=compiled) for compiled in (True, False)]
+    for hash in hashes:
+        filled.run(hash, 0, GOOD)
+    (table,) = report(filled.store).tables
+    assert {row.label for row in table.rows} == {f"nope (config={hash})" for hash in hashes}
+
+
 def test_ways_of_testing_one_run_are_rows_of_their_own(filled: Filled) -> None:
     hash = filled.config(pe="rope")
     filled.run(hash, 0, GOOD)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
@@ -27,12 +26,19 @@ def evaluation(seed: int = 0, config: ConfigRow = CONFIG) -> EvaluationRow:
     return EvaluationRow(f"{config.hash}-{seed}", "last", 0, 1000, "start 1")
 
 
-def wait_for(path: Path, seconds: float = 60.0) -> None:
+def wait_for(path: Path, seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while not path.exists():
         if time.monotonic() > deadline:
             raise TimeoutError(f"{path} did not come")
         time.sleep(0.002)
+
+
+def tell(path: Path, text: str) -> None:
+    """Writes a file that is whole from the moment it can be seen."""
+    hidden = path.with_suffix(".part")
+    hidden.write_text(text)
+    hidden.replace(path)
 
 
 def write_everything(path: Path, go: Path, worker: int, rounds: int) -> None:
@@ -52,7 +58,7 @@ def claim_one(path: Path, go: Path, answers: Path, worker: int) -> None:
     wait_for(go)
     with Store.open(path, create=True) as store:
         store.add_config(CONFIG)
-        (answers / str(worker)).write_text(claim(store).outcome)
+        tell(answers / str(worker), claim(store).outcome)
         wait_for(answers / "all")
 
 
@@ -63,5 +69,5 @@ def die_in_a_transaction(path: Path, ready: Path) -> None:
     claim(store)
     with store.transaction():
         store.add_evaluation(evaluation())
-        ready.write_text(str(os.getpid()))
+        tell(ready, "holding")
         time.sleep(600)

@@ -53,6 +53,7 @@ def test_a_run_that_is_done_is_not_claimed_and_not_touched(store: Store) -> None
     store.finish(RUN, this_process(), "done", None, 5000, 9.5)
     before = store.run(RUN)
     assert claim(store).outcome == "done"
+    assert not store.finish(RUN, this_process(), "interrupted", None, 10, 1.0)
     assert store.run(RUN) == before
     assert (before.status, before.step, before.seconds) == ("done", 5000, 9.5)
 

@@ -119,6 +119,13 @@ def test_a_different_result_is_refused_by_name_and_nothing_of_that_call_is_writt
     assert content(store) == before
 
 
+def test_strata_are_those_of_the_newest_step_of_an_evaluation(store: Store, tested: str) -> None:
+    store.add_points(tested, 300, [point(20, 1), point(30, 1)])
+    store.add_points(tested, 5000, [point(20, 800)])
+    assert [(row.step, row.key.length, row.count.exact) for row in store.strata(RUN)] == [(5000, 20, 800)]
+    assert store.strata(RUN, "edge cases") == []
+
+
 def test_the_same_point_at_another_step_test_set_or_axis_value_is_another_point(store: Store, tested: str) -> None:
     three = Point(PointKey("random", 20, "operands", 3), 1000, "f" * 64, point(20, 5).counts)
     store.add_points(tested, 4000, [point(20, 1)])
