@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
+import warnings
 from contextlib import closing
 from pathlib import Path
 
@@ -158,7 +159,10 @@ def test_a_result_for_a_run_that_is_not_there_is_refused(store: Store) -> None:
 def read_as_someone_else(path: Path) -> list[str]:
     """What a process sees that may not write the file; the superuser may write anything, so it becomes someone else."""
     said, say = os.pipe()
-    child = os.fork()
+    with warnings.catch_warnings():
+        # Newer Pythons warn of threads, which the child here has no use for.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
     if child:
         os.close(say)
         with os.fdopen(said) as answer:
