@@ -1,0 +1,1 @@
+"""Speed against hand-written rivals: `python -m benchmarks` prints a table and fails where a bar is missed."""
