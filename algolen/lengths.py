@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from algolen.errors import UserError
 
 LARGEST = 1_000_000
+MOST_SEEDS = 10_000
 
 
 def parse(text: str, what: str) -> tuple[int, ...]:
@@ -46,9 +47,10 @@ def seeds(text: str) -> tuple[int, ...]:
         match = re.fullmatch(r"\s*(\d{1,15})(?:-(\d{1,15}))?\s*", part)
         if match is None or (match[2] is not None and int(match[2]) < int(match[1])):
             raise UserError(f"--seeds '{text}' is not a list of seeds; write 0, 0-4 or 0,2,5")
-        found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
-        if len(found) > 10_000:
-            raise UserError(f"--seeds '{text}' names more than 10,000 seeds")
+        named = range(int(match[1]), int(match[2] or match[1]) + 1)
+        if len(found) + len(named) > MOST_SEEDS:
+            raise UserError(f"--seeds '{text}' names more than {MOST_SEEDS:,} seeds")
+        found.update(named)
     return tuple(sorted(found))
 
 

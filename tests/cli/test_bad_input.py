@@ -4,6 +4,7 @@ nothing written."""
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable, Mapping
@@ -347,3 +348,17 @@ def test_one_line_says_what_is_wrong_and_nothing_is_written(case: Case, request:
     assert result.stderr.count("\n") == 1, result.stderr
     assert [part for part in case.says if part.replace(CONFIG, config) not in result.stderr] == [], result.stderr
     assert line.files() == before
+
+
+@pytest.mark.parametrize("pe", ["coupling", "learned", "offset", "coupling+learned", "offset+learned"])
+@pytest.mark.parametrize("longest", [300, 2000])
+def test_the_number_named_for_too_long_a_test_is_the_smallest_that_works(
+    algolen: CommandLine, pe: str, longest: int
+) -> None:
+    request = (*SMOKE, "--dry-run", "--pe", pe, "--test-lengths", f"5,{longest}", "--set", "addition.operands=3")
+    refused = algolen(*request)
+    found = re.search(r"--set ([a-z.]+)=(\d+)$", refused.stderr.strip())
+    assert found is not None, refused.stderr
+    option, enough = found[1], int(found[2])
+    assert algolen(*request, "--set", f"{option}={enough - 1}").code == 2
+    assert algolen(*request, "--set", f"{option}={enough}").code == 0
