@@ -45,7 +45,7 @@ class Batch:
     size_BA: int64, the nominal size of the problem along each of its axes, a function of the prompt; one axis, the
         nominal length, for most tasks.
     structure: what encodings may use.
-    padded: whether any position is padding; known on the host, so that nobody asks the device.
+    padded: whether any position may be padding; known on the host, so that nobody asks the device.
     """
 
     tokens_BT: Tensor

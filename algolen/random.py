@@ -142,7 +142,8 @@ class Random:
         """
         # 52 bits and a half fill a float64; with one more the largest word rounds up to 1, whose normal is infinite.
         centred = (_shift_right(self.bits(*shape), 12).to(torch.float64) + 0.5) * 2.0**-52
-        return torch.special.ndtri(centred).to(torch.float32)
+        normal: Tensor = torch.special.ndtri(centred)
+        return normal.to(torch.float32)
 
 
 def _fold(root: int, counters_B: Tensor) -> Tensor:
