@@ -107,6 +107,9 @@ class TrainConfig:
             raise ValueError(f"examples={self.examples} do not fill a batch of {self.batch}")
 
 
+SECTION_CLASSES: Mapping[str, type] = {"model": ModelConfig, "train": TrainConfig}
+
+
 @dataclass(frozen=True)
 class EvaluationConfig:
     """The length sweep of a trained model; belongs to an evaluation, not to a run."""
@@ -238,7 +241,10 @@ def split(values: Mapping[str, Any], where: str) -> Sections:
         else:
             sections[""][name] = value
     known = {field.name for field in dataclasses.fields(TopLevel)}
+    homes = {field.name: home for home, cls in SECTION_CLASSES.items() for field in dataclasses.fields(cls)}
     for name in sections[""]:
+        if name in homes and name not in known:
+            raise UserError(f"{where}: '{name}' belongs in section [{homes[name]}]")
         if name not in known:
             raise unknown(f"key in {where}", name, known)
     return sections
