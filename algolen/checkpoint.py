@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor
 
 from algolen.errors import UserError
@@ -50,8 +51,10 @@ def write(path: Path, checkpoint: Checkpoint) -> str:
 def read(path: Path, device: torch.device) -> Checkpoint:
     """Reads a checkpoint. Raises UserError if the file is not one."""
     try:
-        with safe_open(str(path), framework="pt", device=str(device)) as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            return Checkpoint(tensors, file.metadata() or {})
+        # In one go: a file replaced between two looks would give the facts of one checkpoint and tensors of another.
+        data = path.read_bytes()
+        tensors = {name: tensor.to(device) for name, tensor in load(data).items()}
     except (SafetensorError, OSError) as error:
         raise UserError(f"'{path}' is not a readable checkpoint: {error}") from None
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    return Checkpoint(tensors, header.get("__metadata__", {}))
