@@ -1,0 +1,268 @@
+"""Discovery, and plug-ins: the same rights as the built-in ones, run only when named, hashed as they were run."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from algolen import registry
+from algolen.encodings.base import Encoding
+from algolen.errors import UserError
+from algolen.task import Task
+from tests.conftest import SMOKE, CommandLine
+
+ROOT = Path(registry.__file__).parent
+
+COPY = '''
+"""A task: say again what was said, `[EOS] 3 1 4 = 3 1 4`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from pydantic import Field
+
+from algolen.batch import Batch, Structure
+from algolen.task import Layout, Task
+
+@dataclass(frozen=True)
+class Copy(Task):
+    """Repeats its input."""
+
+    name = "copy"
+    version = 1
+    source = "a test"
+    layout = Layout.SUFFIX
+    symbols: Annotated[int, Field(ge=2, le=9, description="how many different ones")] = 5
+
+    @property
+    def vocabulary(self):
+        return ("[PAD]", "[EOS]", "=", *"123456789")
+
+    def tape_length(self, length):
+        return 2 * length + 2
+
+    def sample(self, lengths_B, random):
+        length = int(lengths_B.max())
+        said_BL = random.integers(3, 3 + self.symbols, length)
+        batch = len(lengths_B)
+        eos_B1 = torch.ones(batch, 1, dtype=torch.long, device=random.device)
+        tape_BT = torch.cat([eos_B1, said_BL, 2 * eos_B1, said_BL, eos_B1], dim=1)
+        scored_BT = (torch.arange(2 * length + 2, device=random.device) > length).expand(batch, -1)
+        return Batch(
+            tokens_BT=tape_BT[:, :-1],
+            targets_BT=tape_BT[:, 1:],
+            trained_BT=scored_BT,
+            scored_BT=scored_BT,
+            unit_BT=scored_BT.long() - 1,
+            stratum_BT=torch.zeros_like(tape_BT[:, 1:]),
+            valid_BT=torch.ones_like(scored_BT),
+            size_BA=lengths_B.to(random.device)[:, None],
+            structure=Structure(),
+            padded=False,
+        )
+
+    def structure(self, tokens_BT, size_BA):
+        return Structure()
+
+    def oracle(self, symbols):
+        at = symbols.index("=")
+        return dict(enumerate([*symbols[1:at], "[EOS]"], start=at))
+
+    def chance(self, length):
+        return self.symbols**-length
+
+    def input_blind(self, length):
+        return self.symbols**-length
+'''
+
+SCALED = '''
+"""An encoding: half of all logits, and a learned bias against distance."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from pydantic import Field
+from torch import nn
+
+from algolen.encodings.base import Encoding
+
+@dataclass(frozen=True)
+class ScaledOptions:
+    slope: Annotated[float, Field(gt=0, description="where the bias starts")] = 0.5
+
+class Scaled(Encoding):
+    """Scales the logits and keeps close."""
+
+    name = "scaled"
+    kind = "bias"
+    paper = "a test"
+    reads_ids = True
+    Options = ScaledOptions
+
+    def __init__(self, options, shape, init):
+        super().__init__(options, shape, init)
+        self.slope = nn.Parameter(torch.full((shape.heads, 1, 1), options.slope))
+
+    def bias(self, site):
+        ids_BT = site.ids_BTA[..., 0]
+        return -self.slope * (ids_BT[:, None, :, None] - ids_BT[:, None, None, :]).abs()
+'''
+
+WATCHED = "from pathlib import Path\nPath('ran').touch()\n"
+
+
+def subclasses_in_source(folder: Path, base: str) -> set[str]:
+    """The names of all classes in a folder's files whose bases name `base`, read without importing anything."""
+    found = set()
+    for path in folder.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and base in {ast.unparse(parent) for parent in node.bases}:
+                found.add(node.name)
+    return found
+
+
+def test_every_class_in_the_folders_is_found() -> None:
+    found = registry.load()
+    assert {cls.__name__ for cls in found.tasks.values()} >= subclasses_in_source(ROOT / "tasks", "Task")
+    assert {cls.__name__ for cls in found.encodings.values()} >= subclasses_in_source(ROOT / "encodings", "Encoding")
+    assert all(issubclass(cls, Task) for cls in found.tasks.values())
+    assert all(issubclass(cls, Encoding) for cls in found.encodings.values())
+    assert all(cls.name == name for name, cls in [*found.tasks.items(), *found.encodings.items()])
+
+
+def test_the_core_names_no_task_and_no_encoding() -> None:
+    names = {*registry.load().tasks, *registry.load().encodings} - {"nope"}
+    core = ("registry", "config", "experiment", "execution", "model", "task", "batch", "options")
+    strings = {
+        node.value
+        for name in core
+        for node in ast.walk(ast.parse((ROOT / f"{name}.py").read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert names & strings == set()
+
+
+def test_a_plugin_is_known_by_the_hash_of_the_source_that_ran(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(SCALED)
+    assert registry.load([path]).plugins == {"scaled": hashlib.sha256(SCALED.encode()).hexdigest()}
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["mine.py"]
+
+
+def test_a_plugin_that_changed_within_a_second_is_run_as_it_is_now(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    for paper in ("first", "other"):
+        path.write_text(SCALED.replace("a test", paper))
+        assert registry.load([path]).encodings["scaled"].paper == paper
+
+
+def test_two_plugins_cannot_bring_one_name(tmp_path: Path) -> None:
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text(SCALED + f"# {name}\n")
+    with pytest.raises(UserError, match=r"b.py: the name 'scaled' is taken; give Scaled another"):
+        registry.load([tmp_path / "a.py", tmp_path / "b.py"])
+
+
+def test_one_file_may_bring_tasks_and_encodings(tmp_path: Path) -> None:
+    path = tmp_path / "both.py"
+    path.write_text(COPY.replace("from __future__ import annotations\n", "") + SCALED)
+    found = registry.load([path])
+    assert {"copy", "scaled"} == found.plugins.keys()
+    assert "copy" in found.tasks
+    assert "scaled" in found.encodings
+
+
+def test_a_plugin_runs_only_where_it_is_named(algolen: CommandLine) -> None:
+    algolen.write("mine.py", SCALED + WATCHED)
+    for command in (["tasks"], ["encodings"], ["sample", "addition"], ["doctor"], [*SMOKE, "--dry-run"]):
+        assert algolen(*command).code == 0
+    assert not (algolen.folder / "ran").exists()
+    assert algolen("encodings", "--plugin", "mine.py").code == 0
+    assert (algolen.folder / "ran").exists()
+
+
+def test_plugins_are_listed_and_described_like_the_others(algolen: CommandLine) -> None:
+    plugins = ("--plugin", algolen.write("copy.py", COPY), "--plugin", algolen.write("scaled.py", SCALED))
+    tasks = json.loads(algolen("tasks", *plugins, "--json").stdout)
+    encodings = json.loads(algolen("encodings", *plugins, "--json").stdout)
+    assert {"addition", "copy"} <= {task["name"] for task in tasks}
+    assert {"coupling", "scaled"} <= {pe["name"] for pe in encodings}
+    described = algolen("encodings", "scaled", *plugins).stdout
+    assert "Scales the logits and keeps close." in described
+    assert "scaled.slope" in described
+    assert "copy.symbols" in algolen("tasks", "copy", *plugins).stdout
+
+
+def test_plugins_are_sampled_like_the_others(algolen: CommandLine) -> None:
+    plugins = ("--plugin", algolen.write("copy.py", COPY), "--plugin", algolen.write("scaled.py", SCALED))
+    settings = ("--set", "copy.symbols=2", "--set", "scaled.slope=1")
+    done = algolen("sample", "copy", "--length", "4", "--pe", "scaled", "--json", *settings, *plugins)
+    first = json.loads(done.stdout)[0]
+    assert first["input"][1:5] == first["input"][6:] == first["target"][5:9]
+    assert set(first["input"][1:5]) <= {"1", "2"}
+    assert first["ids"] == list(range(10))
+
+
+@pytest.fixture
+def plugged(algolen: CommandLine) -> CommandLine:
+    """A folder in which a plug-in task was trained with a plug-in encoding."""
+    algolen.write("copy.py", COPY)
+    algolen.write("scaled.py", SCALED)
+    done = algolen(*SMOKE, "--task", "copy", "--pe", "offset+scaled", "--set", "train.steps=5", *PLUGGED)
+    assert done.code == 0, done.stderr
+    return algolen
+
+
+PLUGGED = ("--plugin", "copy.py", "--plugin", "scaled.py")
+
+
+def test_a_plugin_trains_and_is_swept_again_like_the_others(plugged: CommandLine) -> None:
+    shown = json.loads(plugged("show", plugged.run, "--json").stdout)
+    assert shown["run"]["status"] == "done"
+    assert shown["config"]["plugins"] == {
+        "copy": hashlib.sha256(COPY.encode()).hexdigest(),
+        "scaled": hashlib.sha256(SCALED.encode()).hexdigest(),
+    }
+    again = plugged("eval", plugged.run, "--test-lengths", "9", "--examples", "100", *PLUGGED)
+    assert (again.code, "1 test sets swept" in again.stderr) == (0, True)
+
+
+def test_another_source_is_another_run(plugged: CommandLine) -> None:
+    before = plugged.run
+    plugged.write("scaled.py", SCALED + "# a remark\n")
+    settings = ("--task", "copy", "--pe", "offset+scaled", "--set", "train.steps=5")
+    assert plugged(*SMOKE, *settings, *PLUGGED, "--dry-run").stderr.count(before.rpartition("-")[0]) == 0
+    plugged.write("scaled.py", SCALED)
+    assert plugged(*SMOKE, *settings, *PLUGGED, "--dry-run").stderr.count(before.rpartition("-")[0]) == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "plugins", "said"),
+    [
+        ("", (), "'copy' comes from a plug-in that is not loaded: name its file"),
+        ("", PLUGGED[:2], "'scaled' comes from a plug-in that is not loaded: name its file"),
+        ("# a remark\n", PLUGGED, "'scaled' comes from a plug-in that has changed since"),
+    ],
+)
+def test_eval_refuses_a_plugin_that_is_missing_or_changed(
+    plugged: CommandLine, changed: str, plugins: tuple[str, ...], said: str
+) -> None:
+    plugged.write("scaled.py", SCALED + changed)
+    before = plugged.files()
+    refused = plugged("eval", plugged.run, "--test-lengths", "9", *plugins)
+    assert (refused.code, refused.stdout) == (2, "")
+    assert said in refused.stderr
+    assert plugged.files() == before
+
+
+def test_reports_of_plugins_need_no_plugin(plugged: CommandLine) -> None:
+    assert "offset+scaled" in plugged("report").stdout
+    assert "offset+scaled" in plugged("show", plugged.run).stdout
