@@ -21,7 +21,8 @@ def print_options(console: Console, section: str, options: list[dict[str, Any]])
     if not options:
         return
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column in ("option", "default", "values", "what it does"):
+    table.add_column("option", no_wrap=True)
+    for column in ("default", "values", "what it does"):
         table.add_column(column, overflow="fold")
     for option in options:
         default = "none" if option["default"] is None else str(option["default"]).replace("True", "true")

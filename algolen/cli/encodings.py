@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -65,8 +66,10 @@ def _print_table(described: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
+    whole = ("encoding", "alone means", "parameters")
     for column in ("encoding", "kind", "alone means", "needs", "largest id", "parameters", "paper"):
-        table.add_column(column, overflow="fold", justify="right" if column in ("largest id", "parameters") else "left")
+        number = column in ("largest id", "parameters")
+        table.add_column(column, justify="right" if number else "left", no_wrap=column in whole)
     for pe in described:
         ceiling = "–" if pe["largest_id"] is None else f"{pe['largest_id']:,}"
         table.add_row(
@@ -76,7 +79,7 @@ def _print_table(described: list[dict[str, Any]]) -> None:
             ", ".join(pe["needs"]),
             ceiling,
             f"{pe['parameters_added']:,}",
-            pe["paper"] + ("" if pe["status"] == "published" else f" [{pe['status']}]"),
+            re.split("[,;]", pe["paper"])[0] + ("" if pe["status"] == "published" else f" ({pe['status']})"),
         )
     common.console().print(table)
     common.console().print("\nparameters: added to a model of 2 layers, width 128 and 4 heads.", style="dim")

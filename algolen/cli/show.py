@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +22,7 @@ BARS = "▁▂▃▄▅▆▇█"
 
 def show(
     run: Annotated[str, typer.Argument(help="The run's id, or its first characters; `algolen runs` lists them.")],
-    toml: Annotated[bool, typer.Option("--toml", help="Only the configuration, as `train --config` reads it.")] = False,
+    toml: Annotated[bool, typer.Option("--toml", help="Only what `train --config` needs to make it again.")] = False,
     db: Database = common.DATABASE,
     as_json: AsJson = False,
 ) -> None:
@@ -33,7 +34,7 @@ def show(
         row = store.run(run)
         config = RunConfig.from_dict(json.loads(store.config(row.config_hash).config_json))
         if toml:
-            print(config.to_toml() + _sweep_toml(store, row), end="")
+            print(_sweep_toml(store, row) + config.to_toml(), end="")
         elif as_json:
             common.print_json(_as_dict(store, row))
         else:
@@ -60,26 +61,37 @@ def _flat(stratum: StratumRow) -> dict[str, Any]:
 
 
 def _sweep_toml(store: Store, row: RunRow) -> str:
-    """The lengths a run was tested at, as a comment: a run is not its sweep."""
+    """The seed, and the sweep that most of a run's counts are from, so that the file makes them again."""
     from algolen import lengths
 
-    tested = [s for s in store.strata(row.id) if s.evaluation.purpose == "report"]
-    if not tested:
-        return ""
-    shown = lengths.show(sorted({stratum.key.length for stratum in tested}))
-    return f"# tested with: --test-lengths {shown} --examples {tested[0].evaluation.examples}\n"
+    lines = [f'seeds = "{row.seed}"']
+    tested = [s for s in store.strata(row.id) if s.evaluation.purpose == "report" and not s.key.axis]
+    if tested:
+        sweep = Counter(s.evaluation for s in tested).most_common(1)[0][0]
+        keys = [s.key for s in tested if s.evaluation == sweep]
+        lines += [
+            f'test_lengths = "{lengths.show(sorted({key.length for key in keys}))}"',
+            f'test_sets = "{",".join(dict.fromkeys(key.test_set for key in keys))}"',
+            f"examples = {sweep.examples}",
+            f"test_seed = {sweep.test_seed}",
+        ]
+    return "\n".join(lines) + "\n"
 
 
 def _print(console: Console, store: Store, row: RunRow, config: Any) -> None:
     from rich.console import Group
 
     written = row.pe if row.pe == row.expansion else f"{row.pe} (= {row.expansion})"
-    console.print(f"[bold]run {row.id}[/bold]  {row.task} with {written}, seed {row.seed}: {row.status}")
+    console.print(
+        f"[bold]run {row.id}[/bold]  {row.task} with {written}, seed {row.seed}: {row.status}", soft_wrap=True
+    )
     if row.error:
         console.print(f"reason: {row.error.splitlines()[0]}", style="red", markup=False, soft_wrap=True)
     seconds = "" if row.seconds is None else f" in {row.seconds:,.0f} s of training"
     greedy = "equals greedy decoding" if row.greedy else "greedy: no, exact match is teacher-forced only"
-    console.print(f"step {row.step:,} of {row.steps:,}{seconds}, attempt {row.attempt}; exact match {greedy}")
+    console.print(
+        f"step {row.step:,} of {row.steps:,}{seconds}, attempt {row.attempt}; exact match {greedy}", soft_wrap=True
+    )
     console.print(f"started {row.started_at or '–'}, finished {row.finished_at or '–'}", style="dim")
     console.print("\nconfiguration", style="bold")
     console.print(config.to_toml().rstrip(), markup=False, soft_wrap=True)
