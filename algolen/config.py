@@ -69,7 +69,7 @@ class ModelConfig:
 class TrainConfig:
     """The optimisation."""
 
-    steps: Annotated[int, Field(ge=1, description="optimiser steps (with epochs: set by them)")] = 5000
+    steps: Annotated[int, Field(ge=1, le=10**12, description="optimiser steps (with epochs: set by them)")] = 5000
     batch: Annotated[int, Field(ge=1, description="examples a step")] = 64
     accumulate: Annotated[int, Field(ge=1, description="micro-batches a step is cut into; divide the batch")] = 1
     lengths_in_batch: Annotated[

@@ -171,7 +171,7 @@ def _evaluation(top: TopLevel, sections: Sections, task: Task) -> EvaluationConf
     if not asked.get("test_lengths"):
         raise UserError("name the test lengths with --test-lengths, as in --test-lengths 5:40:5")
     if top.test_sets:
-        asked["test_sets"] = tuple(kind.strip() for kind in top.test_sets.split(","))
+        asked["test_sets"] = tuple(dict.fromkeys(kind.strip() for kind in top.test_sets.split(",")))
     if top.examples:
         asked["examples"] = top.examples
     asked["test_seed"] = top.test_seed
@@ -198,7 +198,7 @@ def parse_axis(text: str) -> tuple[str, tuple[float, ...]]:
     """`operands=2,3,4` as a name and values."""
     name, equals, values = text.partition("=")
     try:
-        parsed = tuple(float(value) for value in values.split(",")) if equals else ()
+        parsed = tuple(dict.fromkeys(float(value) for value in values.split(","))) if equals else ()
     except ValueError:
         parsed = ()
     if not parsed:
@@ -213,7 +213,7 @@ def evaluation(
     name, values = parse_axis(axis) if axis else ("", ())
     asked = {
         "test_lengths": lengths.parse(test_lengths, "--test-lengths"),
-        "test_sets": tuple(test_sets) or ("random",),
+        "test_sets": tuple(dict.fromkeys(test_sets)) or ("random",),
         "examples": examples,
         "test_seed": test_seed,
         "axis": name,

@@ -112,6 +112,11 @@ def test_a_sweep_along_an_axis_crosses_lengths_kinds_and_values() -> None:
     assert swept.config == made().config
 
 
+def test_what_is_named_twice_is_swept_once() -> None:
+    assert len(made(test_sets="edge, edge", test_lengths="3,3-3").test_sets()) == 1
+    assert len(experiments.evaluation(made(), "3", ["edge", "edge"], 10, 0, "operands=3,3.0").test_sets()) == 1
+
+
 @pytest.mark.parametrize("axis", ["operands=1", "operands=11", "operands=2.5", "operands=nan", "operands=inf"])
 def test_an_axis_takes_only_what_the_option_takes(axis: str) -> None:
     with pytest.raises(UserError, match=r"addition\.operands should be"):

@@ -197,6 +197,7 @@ OPTIONS = [
     setting("model.layers=two", "model.layers should be a whole number, not 'two'"),
     setting("model.layers=0", "model.layers should be at least 1, not '0'"),
     setting("model.layers=none", "model.layers should be a whole number, not 'none'"),
+    setting("train.steps=9999999999999999999999", "train.steps should be at most 1000000000000"),
     setting("model.norm=rmz", "model.norm should be rms or layer, not 'rmz'"),
     setting("model.tied=maybe", "model.tied should be true or false, not 'maybe'"),
     setting("model.dropout=1", "model.dropout should be less than 1, not '1'"),
