@@ -46,6 +46,8 @@ class Batch:
         nominal length, for most tasks.
     structure: what encodings may use.
     padded: whether any position may be padding; known on the host, so that nobody asks the device.
+    predicted_from: no position before it is trained or scored; known on the host. The model's last block and what
+        follows need not be computed there. 0 is always right, and slower.
     """
 
     tokens_BT: Tensor
@@ -58,6 +60,7 @@ class Batch:
     size_BA: Tensor
     structure: Structure
     padded: bool
+    predicted_from: int = 0
 
     def __len__(self) -> int:
         return self.tokens_BT.shape[0]

@@ -247,7 +247,9 @@ def stored_point(point: sweep.Point) -> Point:
         Count(test_set.task.stratum_name(test_set.kind, stratum), c.units, c.exact, c.tokens, c.tokens_correct)
         for stratum, c in sorted(point.counts.items())
     )
-    chance, blind = test_set.task.chance(test_set.length), test_set.task.input_blind(test_set.length)
+    chance = test_set.task.chance(test_set.length)
+    # Known for what is drawn as in training only; other sets are made of special cases.
+    blind = test_set.task.input_blind(test_set.length) if test_set.kind == "random" else None
     return Point(_key(test_set), test_set.examples, point.sha256, counts, chance, blind)
 
 

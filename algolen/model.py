@@ -63,7 +63,9 @@ class Attention(nn.Module):
         self.value_DD = _matrix(init, "value", config, config.width, config.width)
         self.out_DD = _matrix(init, "out", config, inner, config.width)
 
-    def forward(self, x_BTD: Tensor, site: Site, encodings: Encodings, context: Context) -> tuple[Tensor, Context]:
+    def forward(
+        self, x_BTD: Tensor, site: Site, encodings: Encodings, context: Context, first: int
+    ) -> tuple[Tensor, Context]:
         hq_BTD, hk_BTD = encodings.qk_input(x_BTD, site, context)
         if hq_BTD is hk_BTD is x_BTD:
             qkv_3D = torch.cat((self.query_DD, self.key_DD, self.value_DD))
@@ -77,7 +79,7 @@ class Attention(nn.Module):
         q_BHTK, k_BHTK, v_BHTK = encodings.expand_heads(q_BHTK, k_BHTK, v_BHTK, site, context)
         site = replace(site, q_BHTK=q_BHTK, k_BHTK=k_BHTK)
         o_BHTK, context = attend(q_BHTK, k_BHTK, v_BHTK, self.scale, site, encodings, context)
-        o_BTD = o_BHTK.transpose(1, 2).flatten(2)
+        o_BTD = o_BHTK[:, :, first:].transpose(1, 2).flatten(2)
         return F.linear(o_BTD, self.out_DD), context
 
     def _split(self, part_BTD: Tensor) -> Tensor:
@@ -143,7 +145,8 @@ class FeedForward(nn.Module):
 class Block(nn.Module):
     """Attention and feed-forward, each with its norms and residual connection.
 
-    before: h + f(norm(h)). after: norm(h + f(h)). both: h + norm(f(norm(h))).
+    before: h + f(norm(h)). after: norm(h + f(h)). both: h + norm(f(norm(h))). The block returns the positions from
+    `first` on: in the last block nobody needs the others, which only serve as keys and values.
     """
 
     def __init__(self, config: ModelConfig, encodings: Encodings, init: Initialiser) -> None:
@@ -160,11 +163,12 @@ class Block(nn.Module):
         )
 
     def forward(
-        self, h_BTD: Tensor, site: Site, encodings: Encodings, context: Context, drops: tuple[Tensor, ...]
+        self, h_BTD: Tensor, site: Site, encodings: Encodings, context: Context, drops: tuple[Tensor, ...], first: int
     ) -> tuple[Tensor, Context]:
         x_BTD = self._enter("attention", h_BTD)
-        update_BTD, context = self.attention(x_BTD, replace(site, x_BTD=x_BTD), encodings, context)
-        h_BTD = self._leave("attention", h_BTD, update_BTD, drops[:1])
+        update_BTD, context = self.attention(x_BTD, replace(site, x_BTD=x_BTD), encodings, context, first)
+        drops = tuple(drop_BTD[:, first:] for drop_BTD in drops)
+        h_BTD = self._leave("attention", h_BTD[:, first:], update_BTD, drops[:1])
         update_BTD = self.feed_forward(self._enter("feed_forward", h_BTD))
         return self._leave("feed_forward", h_BTD, update_BTD, drops[1:]), context
 
@@ -219,8 +223,8 @@ class Transformer(nn.Module):
         logits_BTV, _ = self.logits_and_aux_loss(batch, draws)
         return logits_BTV
 
-    def logits_and_aux_loss(self, batch: Batch, draws: Draws) -> tuple[Tensor, Tensor | None]:
-        """Logits (B, T, V) and the encodings' extra loss, if they have one."""
+    def logits_and_aux_loss(self, batch: Batch, draws: Draws, first: int = 0) -> tuple[Tensor, Tensor | None]:
+        """Logits (B, T − first, V) of the positions from `first` on, and the encodings' extra loss, if they have one."""
         h_BTD = F.embedding(batch.tokens_BT, self.tokens_VD)
         if self.config.embedding_scale == "sqrt_width":
             h_BTD = h_BTD * math.sqrt(self.config.width)
@@ -232,7 +236,8 @@ class Transformer(nn.Module):
         site = Site(h_BTD, draws.encodings[0].ids_BTA, *self._mask(batch), ctx=None, layer=0)
         for layer, block in enumerate(self.blocks):
             own = drops[1 + 2 * layer : 3 + 2 * layer]
-            h_BTD, context = block(h_BTD, replace(site, layer=layer), self.encodings, context, own)
+            begin = first if layer == len(self.blocks) - 1 else 0
+            h_BTD, context = block(h_BTD, replace(site, layer=layer), self.encodings, context, own, begin)
         h_BTD = self.final(h_BTD)
         if self.config.tied:
             logits_BTV = F.linear(h_BTD, self.tokens_VD) / math.sqrt(self.config.width)

@@ -66,6 +66,7 @@ class Copying(Task):
             size_BA=length_B1,
             structure=self.structure(tokens_BT, length_B1),
             padded=int(lengths_B.min()) != longest,
+            predicted_from=int(lengths_B.min()) + 1,
         )
 
     def structure(self, tokens_BT: Tensor, size_BA: Tensor) -> Structure:

@@ -204,7 +204,12 @@ class Addition(Task):
             size_BA=size_B1,
             structure=self.structure(tokens_BT, size_B1),
             padded=not self.padded or int(lengths_B.min()) != longest,
+            predicted_from=self._shortest_prompt(int(lengths_B.min())),
         )
+
+    def _shortest_prompt(self, shortest: int) -> int:
+        """How many tokens stand before `=` at least; operands of edge cases may have one digit if not padded."""
+        return self.operands * (shortest + self._extra_width + 1 if self.padded else 2)
 
     def _write(self, numbers_BNW: Tensor, widths_BN: Tensor, tape: int) -> Tensor:
         """(B, tape) tokens from the first EOS to the last: numbers of given widths, each closed by its separator."""

@@ -181,6 +181,16 @@ def test_dropout_is_the_same_however_the_batch_is_cut() -> None:
     assert all(torch.equal(a[4:], b) for a, b in zip(together, apart, strict=True))
 
 
+@pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.parametrize("written", ["nope", "distance"])
+def test_positions_before_the_first_prediction_need_not_be_computed(written: str, layers: int) -> None:
+    model = building.model(building.expression(written, TOYS), layers=layers, dropout=0.3)
+    batch, positions = building.batch(building.task(), [2, 5])
+    draws = model.draw(batch, positions, training=True)
+    whole_BTV, (rest_BTV, _) = model(batch, draws), model.logits_and_aux_loss(batch, draws, first=4)
+    torch.testing.assert_close(whole_BTV[:, 4:], rest_BTV, atol=1e-5, rtol=1e-5)
+
+
 def test_no_global_random_state_is_touched() -> None:
     before = torch.random.get_rng_state()
     model = building.model(building.expression("coupling"), dropout=0.5)

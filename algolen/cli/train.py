@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from algolen.config import Sections
     from algolen.execution import Outcome
     from algolen.experiment import Experiment
+    from algolen.store import Store
 
 
 def train(
     task: Annotated[str, typer.Option("--task", help="The task; `algolen tasks` lists them.")] = "",
-    pe: Annotated[str, typer.Option("--pe", help="Position encodings joined by +; `algolen encodings` lists them.")] = "",
+    pe: Annotated[
+        str, typer.Option("--pe", help="Position encodings joined by +; `algolen encodings` lists them.")
+    ] = "",
     seeds: Annotated[str, typer.Option("--seeds", help="Seeds, as in 0, 0-4 or 0,2,5.  [default: 0]")] = "",
     train_lengths: Annotated[str, typer.Option("--train-lengths", help="As in 1-20.  [default: the preset's]")] = "",
     test_lengths: Annotated[str, typer.Option("--test-lengths", help="As in 5:40:5.  [default: the preset's]")] = "",
@@ -99,11 +102,12 @@ def _train(
             if outcome.status == "interrupted":
                 err.print(f"seed {seed}  run {outcome.run_id}  {outcome.reason}; the same command goes on from there")
                 return stop.exit_code
-        _results(store, experiment, outcomes, as_json)
+        if any(outcome.status != "held" for outcome in outcomes):
+            _results(store, experiment, as_json)
     return 0 if all(outcome.status == "done" for outcome in outcomes) else 1
 
 
-def _results(store: Any, experiment: Experiment, outcomes: list[Outcome], as_json: bool) -> None:
+def _results(store: Store, experiment: Experiment, as_json: bool) -> None:
     from algolen.report import report
 
     found = report(store, config=experiment.config.hash())

@@ -33,10 +33,10 @@ class Counts:
 
 
 def count(logits_BTV: Tensor, batch: Batch) -> dict[int, Counts]:
-    """Counts by stratum for a batch's logits."""
+    """Counts by stratum for the logits of a batch's last positions, all scored ones among them."""
     rows, _ = batch.scored_BT.nonzero(as_tuple=True)
     targets_N = batch.targets_BT[batch.scored_BT]
-    logits_NV = logits_BTV[batch.scored_BT].float()
+    logits_NV = logits_BTV[batch.scored_BT[:, -logits_BTV.shape[1] :]].float()
     correct_N = logits_NV.argmax(dim=-1) == targets_N
     loss_N = F.cross_entropy(logits_NV, targets_N, reduction="none").double()
     return count_correct(correct_N, loss_N, rows, batch)

@@ -57,7 +57,8 @@ def evaluate(
             batch = test_set.batch(start, stop, device)
             with torch.inference_mode():
                 draws = model.draw(batch, test_set.positions(start, stop, device), training=False)
-                parts.append(count(model(batch, draws), batch))
+                logits_BTV, _ = model.logits_and_aux_loss(batch, draws, batch.predicted_from)
+                parts.append(count(logits_BTV, batch))
         except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
             if size == 1 or not _out_of_memory(error):
                 raise

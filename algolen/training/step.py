@@ -18,8 +18,9 @@ from algolen.training.data import Micro
 
 def loss_sum(model: Transformer, batch: Batch, draws: Draws) -> Tensor:
     """The cross-entropy summed over trained positions, plus the encodings' extra loss weighed like one more mean."""
-    logits_BTV, aux = model.logits_and_aux_loss(batch, draws)
-    targets_BT = torch.where(batch.trained_BT, batch.targets_BT, -100)
+    first = batch.predicted_from
+    logits_BTV, aux = model.logits_and_aux_loss(batch, draws, first)
+    targets_BT = torch.where(batch.trained_BT, batch.targets_BT, -100)[:, first:]
     total = F.cross_entropy(logits_BTV.flatten(0, 1).float(), targets_BT.flatten(), reduction="sum")
     return total if aux is None else total + aux * batch.trained_BT.sum()
 

@@ -1,0 +1,121 @@
+"""A training step against a hand-written one, and its options."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from algolen.training.step import Stepper, learning_rate, loss_sum
+from tests import building
+from tests.encodings.toys import TOYS
+
+
+def stepper(written: str = "coupling", steps: int = 10, **fields: object) -> tuple[Stepper, object]:
+    made = building.experiment({"train": {"steps": steps, **fields}}, pe=written)
+    return Stepper(made.model(0, building.CPU), made.config.train, steps), made.data(0, building.CPU)
+
+
+def train(steps: int = 6, **fields: object) -> dict[str, torch.Tensor]:
+    made = building.experiment({"train": {"steps": steps, **fields}})
+    own = Stepper(made.model(0, building.CPU), made.config.train, steps)
+    data = made.data(0, building.CPU)
+    for step in range(steps):
+        own(step, data.micro_batches(step))
+    return {name: value.detach() for name, value in own.model.named_parameters()}
+
+
+def naive_training(steps: int, decay: float, clip: float) -> dict[str, torch.Tensor]:
+    """Adam with decoupled decay, written out, over losses averaged one position at a time."""
+    made = building.experiment({"train": {"steps": steps}})
+    config, model, data = made.config.train, made.model(0, building.CPU), made.data(0, building.CPU)
+    moments = {name: (torch.zeros_like(p), torch.zeros_like(p)) for name, p in model.named_parameters()}
+    for step in range(steps):
+        (micro,) = data.micro_batches(step)
+        logits_BTV = model(micro.batch, model.draw(micro.batch, micro.positions, training=True))
+        losses = [
+            -F.log_softmax(logits_BTV[row, place], dim=-1)[micro.batch.targets_BT[row, place]]
+            for row, place in micro.batch.trained_BT.nonzero().tolist()
+        ]
+        model.zero_grad()
+        (sum(losses) / len(losses)).backward()  # type: ignore[union-attr]
+        gradients = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+        norm = math.sqrt(sum(float(g.square().sum()) for g in gradients.values()))
+        for name, parameter in model.named_parameters():
+            gradient = gradients[name] * min(1.0, clip / norm)
+            first, second = moments[name]
+            first.mul_(0.9).add_(gradient, alpha=0.1)
+            second.mul_(0.999).add_(gradient.square(), alpha=0.001)
+            rate = learning_rate(config, step, steps)
+            with torch.no_grad():
+                if parameter.ndim > 1:
+                    parameter.mul_(1 - rate * decay)
+                update = first / (1 - 0.9 ** (step + 1)) / ((second / (1 - 0.999 ** (step + 1))).sqrt() + 1e-8)
+                parameter.sub_(rate * update)
+    return {name: value.detach() for name, value in model.named_parameters()}
+
+
+def test_training_equals_a_hand_written_adamw_with_decay_and_clipping() -> None:
+    ours, theirs = train(weight_decay=0.1, clip=0.5), naive_training(6, decay=0.1, clip=0.5)
+    for name, value in ours.items():
+        torch.testing.assert_close(value, theirs[name], atol=2e-5, rtol=1e-3, msg=name)
+
+
+def test_accumulation_changes_nothing_beyond_rounding() -> None:
+    whole, cut = train(lengths_in_batch="mixed"), train(lengths_in_batch="mixed", accumulate=4)
+    for name, value in whole.items():
+        torch.testing.assert_close(value, cut[name], atol=5e-5, rtol=1e-3, msg=name)
+    assert any(not torch.equal(value, cut[name]) for name, value in whole.items())
+
+
+def test_clipping_at_zero_is_off_and_a_small_norm_changes_training() -> None:
+    off, wide, tight = (train(clip=clip) for clip in (0.0, 1e6, 1e-3))
+    assert all(torch.allclose(value, wide[name]) for name, value in off.items())
+    assert any(not torch.allclose(value, tight[name]) for name, value in off.items())
+
+
+def test_the_learning_rate_warms_up_then_follows_a_cosine_or_stays() -> None:
+    cosine = building.train_config(learning_rate=1.0, warmup=10, final_fraction=0.1)
+    constant = building.train_config(learning_rate=1.0, warmup=10, schedule="constant")
+    assert learning_rate(cosine, 0, 110) == pytest.approx(0.1)
+    assert learning_rate(cosine, 9, 110) == pytest.approx(1.0)
+    assert learning_rate(cosine, 60, 110) == pytest.approx(0.55)
+    assert learning_rate(cosine, 110, 110) == pytest.approx(0.1)
+    assert {learning_rate(constant, step, 110) for step in range(10, 110)} == {1.0}
+    assert learning_rate(building.train_config(learning_rate=1.0, warmup=0), 0, 110) == pytest.approx(1.0)
+
+
+def test_only_trained_positions_enter_the_loss() -> None:
+    model = building.model(building.expression("nope"))
+    batch, positions = building.batch(building.task(), [2, 4])
+    logits_BTV = model(batch, model.draw(batch, positions, training=True))
+    expected = F.cross_entropy(logits_BTV[batch.trained_BT], batch.targets_BT[batch.trained_BT], reduction="sum")
+    torch.testing.assert_close(loss_sum(model, batch, model.draw(batch, positions, training=True)), expected)
+
+
+def test_an_encodings_extra_loss_is_added_once_for_the_mean() -> None:
+    model = building.model(building.expression("noisy", TOYS))
+    batch, positions = building.batch(building.task(), [3] * 4)
+    draws = model.draw(batch, positions, training=True)
+    extra = model.encodings.members["noisy"].table_ND.square().mean()  # type: ignore[union-attr, operator]
+    without = F.cross_entropy(model(batch, draws)[batch.trained_BT], batch.targets_BT[batch.trained_BT])
+    mean = loss_sum(model, batch, draws) / batch.trained_BT.sum()
+    torch.testing.assert_close(mean, without + extra)
+
+
+def test_bf16_trains_and_keeps_fp32_parameters() -> None:
+    low, full = train(precision="bf16", steps=3), train(steps=3)
+    assert all(value.dtype == torch.float32 for value in low.values())
+    assert any(not torch.equal(value, full[name]) for name, value in low.items())
+    assert all(torch.allclose(value, full[name], atol=0.02) for name, value in low.items())
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_compiled_step_trains_the_same_model_at_changing_lengths() -> None:
+    plain, compiled = train(), train(compile=True)
+    assert set(plain) == set(compiled)
+    for name, value in plain.items():
+        torch.testing.assert_close(value, compiled[name], atol=1e-4, rtol=1e-2, msg=name)
