@@ -254,14 +254,15 @@ def split(values: Mapping[str, Any], where: str) -> Sections:
 class TopLevel:
     """The keys that stand outside of any section."""
 
-    task: str = ""
-    pe: str = ""
-    train_lengths: str = ""
-    test_lengths: str = ""
-    test_sets: str = ""
-    seeds: str = ""
-    examples: int = 0
-    test_seed: int = 0
+    task: str | None = None
+    pe: str | None = None
+    seeds: str | None = None
+    train_lengths: str | None = None
+    test_lengths: str | None = None
+    test_sets: str | None = None
+    axis: str | None = None
+    examples: int | None = None
+    test_seed: int | None = None
 
 
 def settings(assignments: Sequence[str]) -> Sections:

@@ -107,7 +107,7 @@ class Runner:
             if not self._missing(run_id, data.steps):
                 return Outcome(run_id, seed, "done")
             if not self._checkpoint(run_id, "last").exists():
-                raise _no_checkpoint(run_id, "last", self._checkpoint(run_id, "last"))
+                raise self._no_checkpoint(run_id, "last")
         return self._execute(run_id, seed, model, data.steps, owner)
 
     def _execute(self, run_id: str, seed: int, model: Transformer, steps: int, owner: str) -> Outcome:
@@ -153,6 +153,14 @@ class Runner:
     def _checkpoint(self, run_id: str, kind: str) -> Path:
         return self.folder / run_id / f"{kind}.safetensors"
 
+    def _no_checkpoint(self, run_id: str, kind: str) -> UserError:
+        plugin = " --plugin FILE" if self.experiment.config.plugins else ""
+        return UserError(
+            f"the {kind} checkpoint of run {run_id} is not at {self._checkpoint(run_id, kind)}; make it again with: "
+            f"algolen show {run_id} --toml --db {self.store.path} > run.toml; "
+            f"algolen train --config run.toml --retrain --db {self.store.path}{plugin}"
+        )
+
     # Sweeps -----------------------------------------------------------------------------------------------------------
 
     def _evaluation(self, run_id: str, kind: str = "last") -> EvaluationRow:
@@ -183,7 +191,7 @@ class Runner:
         """
         path = self._checkpoint(run_id, kind)
         if not path.exists():
-            raise _no_checkpoint(run_id, kind, path)
+            raise self._no_checkpoint(run_id, kind)
         found = checkpoint.read(path, self.device)
         if found.facts.get("run") != run_id:
             raise UserError(f"'{path}' belongs to run {found.facts.get('run', 'unknown')}, not to {run_id}")
@@ -230,14 +238,6 @@ class _Recorder:
         place = path.relative_to(self.runner.folder.parent)
         size = path.stat().st_size
         self.store.add_artifact(ArtifactRow(self.run_id, f"{kind} checkpoint", str(place), sha256, size, step))
-
-
-def _no_checkpoint(run_id: str, kind: str, path: Path) -> UserError:
-    seed = run_id.rpartition("-")[2]
-    return UserError(
-        f"the {kind} checkpoint of run {run_id} is not at {path}; make it again with: "
-        f"algolen show {run_id} --toml > run.toml; algolen train --config run.toml --seeds {seed} --retrain"
-    )
 
 
 def stored_point(point: sweep.Point) -> Point:

@@ -5,7 +5,7 @@ Everything that can be wrong with a request is found here, before anything is wr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -73,16 +73,16 @@ def plan(sections: Sections, user: Sections, registry: Registry) -> Experiment:
     Raises UserError or Refusal for anything that is not there, out of range or does not go together.
     """
     top = options.read(TopLevel, sections.get("", {}), "")
-    if not top.task:
+    if top.task is None:
         raise UserError(f"name a task with --task; known: {', '.join(sorted(registry.tasks))}")
-    if not top.pe:
+    if top.pe is None:
         raise UserError("name a position encoding with --pe; `algolen encodings` lists them")
     task = make_task(top.task, sections, registry)
     pe = parse(top.pe, registry.encoding, sections)
     check_sections(user, task, pe, registry)
     model = options.read(ModelConfig, sections.get("model", {}), "model")
     train = options.read(TrainConfig, sections.get("train", {}), "train")
-    if not top.train_lengths:
+    if top.train_lengths is None:
         raise UserError("name the training lengths with --train-lengths, as in --train-lengths 1-20")
     train_lengths = lengths.parse(top.train_lengths, "--train-lengths")
     config = RunConfig(
@@ -97,7 +97,7 @@ def plan(sections: Sections, user: Sections, registry: Registry) -> Experiment:
         versions={task.name: task.version, **{member.cls.name: member.cls.version for member in pe.members}},
         plugins={n: registry.plugins[n] for n in [task.name, *pe.expansion.split("+")] if n in registry.plugins},
     )
-    experiment = Experiment(config, task, pe, _evaluation(top, sections, task))
+    experiment = Experiment(config, task, pe, read_sweep(top))
     check(experiment)
     return experiment
 
@@ -141,9 +141,6 @@ def check(experiment: Experiment) -> None:
         if asked and asked[0] < task.smallest_length:
             raise UserError(f"{what} begins at {asked[0]}, but the shortest {task.name} is {task.smallest_length}")
     experiment.pe.check(task, (*config.train_lengths, *evaluation.test_lengths), experiment.causal)
-    if evaluation.axis in task.axes:
-        for value in evaluation.axis_values:
-            options.read(type(task), {**options.plain(task), evaluation.axis: value}, task.name)
     for test_set in experiment.test_sets():
         if test_set.task.vocabulary != task.vocabulary:
             raise Refusal(f"--axis {evaluation.axis} would change the vocabulary of {task.name}")
@@ -164,17 +161,16 @@ def check_sections(user: Sections, task: Task, pe: Expression, registry: Registr
         raise unknown("section", section, used - {""})
 
 
-def _evaluation(top: TopLevel, sections: Sections, task: Task) -> EvaluationConfig:
-    asked: dict[str, Any] = dict(sections.get("evaluation", {}))
-    if top.test_lengths:
-        asked["test_lengths"] = lengths.parse(top.test_lengths, "--test-lengths")
-    if not asked.get("test_lengths"):
+def read_sweep(top: TopLevel) -> EvaluationConfig:
+    """The sweep that top-level keys (or the flags of those names) ask for."""
+    if top.test_lengths is None:
         raise UserError("name the test lengths with --test-lengths, as in --test-lengths 5:40:5")
-    if top.test_sets:
+    asked: dict[str, Any] = {"test_lengths": lengths.parse(top.test_lengths, "--test-lengths")}
+    if top.test_sets is not None:
         asked["test_sets"] = tuple(dict.fromkeys(kind.strip() for kind in top.test_sets.split(",")))
-    if top.examples:
-        asked["examples"] = top.examples
-    asked["test_seed"] = top.test_seed
+    if top.axis is not None:
+        asked["axis"], asked["axis_values"] = parse_axis(top.axis)
+    asked.update({name: value for name in ("examples", "test_seed") if (value := getattr(top, name)) is not None})
     return options.read(EvaluationConfig, asked, "")
 
 
@@ -206,19 +202,8 @@ def parse_axis(text: str) -> tuple[str, tuple[float, ...]]:
     return name.strip(), parsed
 
 
-def evaluation(
-    experiment: Experiment, test_lengths: str, test_sets: Sequence[str], examples: int, test_seed: int, axis: str
-) -> Experiment:
+def with_sweep(experiment: Experiment, top: TopLevel) -> Experiment:
     """The experiment with another sweep, checked."""
-    name, values = parse_axis(axis) if axis else ("", ())
-    asked = {
-        "test_lengths": lengths.parse(test_lengths, "--test-lengths"),
-        "test_sets": tuple(dict.fromkeys(test_sets)) or ("random",),
-        "examples": examples,
-        "test_seed": test_seed,
-        "axis": name,
-        "axis_values": values,
-    }
-    swept = replace(experiment, evaluation=options.read(EvaluationConfig, asked, ""))
+    swept = replace(experiment, evaluation=read_sweep(top))
     check(swept)
     return swept

@@ -224,7 +224,7 @@ class Transformer(nn.Module):
         return logits_BTV
 
     def logits_and_aux_loss(self, batch: Batch, draws: Draws, first: int = 0) -> tuple[Tensor, Tensor | None]:
-        """Logits (B, T − first, V) of the positions from `first` on, and the encodings' extra loss, if they have one."""
+        """Logits (B, T − first, V) of the positions from `first` on, and the encodings' extra loss if they have one."""
         h_BTD = F.embedding(batch.tokens_BT, self.tokens_VD)
         if self.config.embedding_scale == "sqrt_width":
             h_BTD = h_BTD * math.sqrt(self.config.width)

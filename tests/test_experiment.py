@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from algolen import experiment as experiments
-from algolen.config import Sections
+from algolen.config import Sections, TopLevel
 from algolen.errors import Refusal, UserError
 from algolen.experiment import Experiment
 from tests import building
@@ -95,38 +95,43 @@ def test_what_would_mean_nothing_is_refused_with_its_reason(
         made(sections, **top)
 
 
+def swept(made: Experiment, lengths: str, axis: str, kinds: str, examples: int, seed: int) -> Experiment:
+    asked = TopLevel(test_lengths=lengths, test_sets=kinds, axis=axis, examples=examples, test_seed=seed)
+    return experiments.with_sweep(made, asked)
+
+
 def test_a_table_has_to_hold_the_longest_test_along_the_axis_as_well() -> None:
     short = made({"learned": {"table": 40}}, pe="learned", test_lengths="5")
     with pytest.raises(Refusal, match=r"learned.table=40 .* --set learned.table=\d+"):
-        experiments.evaluation(short, "5", ["random"], 10, 0, "operands=2,10")
+        swept(short, "5", "operands=2,10", "random", 10, 0)
 
 
 def test_a_sweep_along_an_axis_crosses_lengths_kinds_and_values() -> None:
-    swept = experiments.evaluation(made(), "5,4", ["random", "edge"], 10, 3, "operands=2,4")
-    sets = swept.test_sets()
+    crossed = swept(made(), "5,4", "operands=2,4", "random,edge", 10, 3)
+    sets = crossed.test_sets()
     assert [(s.length, s.kind, s.axis_value) for s in sets] == [
         (length, kind, value) for length in (4, 5) for kind in ("random", "edge") for value in (2, 4)
     ]
     assert {(s.axis, s.examples, s.seed) for s in sets} == {("operands", 10, 3)}
-    assert [s.task for s in sets[:2]] == [replace(swept.task, operands=2), replace(swept.task, operands=4)]
-    assert swept.config == made().config
+    assert [s.task for s in sets[:2]] == [replace(crossed.task, operands=2), replace(crossed.task, operands=4)]
+    assert crossed.config == made().config
 
 
 def test_what_is_named_twice_is_swept_once() -> None:
     assert len(made(test_sets="edge, edge", test_lengths="3,3-3").test_sets()) == 1
-    assert len(experiments.evaluation(made(), "3", ["edge", "edge"], 10, 0, "operands=3,3.0").test_sets()) == 1
+    assert len(swept(made(), "3", "operands=3,3.0", "edge,edge", 10, 0).test_sets()) == 1
 
 
 @pytest.mark.parametrize("axis", ["operands=1", "operands=11", "operands=2.5", "operands=nan", "operands=inf"])
 def test_an_axis_takes_only_what_the_option_takes(axis: str) -> None:
     with pytest.raises(UserError, match=r"addition\.operands should be"):
-        experiments.evaluation(made(), "5", ["random"], 10, 0, axis)
+        swept(made(), "5", axis, "random", 10, 0)
 
 
 @pytest.mark.parametrize("axis", ["padded=1", "length=3", "operand_lengths=1"])
 def test_an_option_that_is_no_axis_cannot_be_swept(axis: str) -> None:
     with pytest.raises(UserError, match="has no axis"):
-        experiments.evaluation(made(), "5", ["random"], 10, 0, axis)
+        swept(made(), "5", axis, "random", 10, 0)
 
 
 def test_the_looks_beyond_training_go_as_far_as_the_encodings_reach() -> None:

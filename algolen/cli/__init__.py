@@ -20,7 +20,6 @@ from algolen.errors import UserError
 
 app = typer.Typer(
     help="Which transformer, with which position encoding, keeps working on sequences longer than it was trained on?",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -43,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """The exit code of a command; errors that are answers become one line on stderr."""
+    if not arguments:
+        arguments = ["--help"]
     try:
         code = app(list(arguments), prog_name="algolen", standalone_mode=False)
     except UserError as error:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from algolen.registry import Registry
+    from algolen.store import Store
 
 Database = Annotated[
     Path, typer.Option("--db", envvar="ALGOLEN_DB", help="The database of runs.", show_default="experiments.sqlite")
@@ -72,6 +73,27 @@ def console(stderr: bool = False) -> Console:
     from rich.console import Console
 
     return Console(stderr=stderr, highlight=False)
+
+
+def print_reports(
+    store: Store,
+    test_sets: Sequence[str],
+    as_json: bool,
+    checkpoint: str = "last",
+    config: str | None = None,
+    run: str | None = None,
+) -> None:
+    """The report of a configuration's runs or of one run, on each of the kinds of test sets, on stdout."""
+    from algolen.report import report
+
+    made = [report(store, test_set=kind, checkpoint=checkpoint, config=config, run=run) for kind in test_sets]
+    if as_json:
+        print_json([row for one in made for row in one.to_json()])
+        return
+    for number, one in enumerate(made):
+        if len(made) > 1:
+            console().print(f"{chr(10) * (number > 0)}[bold]test set {test_sets[number]}[/bold]")
+        one.print(console())
 
 
 def print_json(value: Any) -> None:

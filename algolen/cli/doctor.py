@@ -39,9 +39,7 @@ def _facts(db: Path) -> tuple[dict[str, Any], list[str]]:
     facts.update({name: _version(name) for name in PACKAGES})
     facts["platform"] = platform.platform()
     facts["cores"] = os.cpu_count()
-    facts["cuda"] = (
-        ", ".join(torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())) or "none"
-    )
+    facts["cuda"] = ", ".join(torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())) or "none"
     facts["mps"] = "yes" if torch.backends.mps.is_available() else "none"
     facts["auto device"] = str(common.find_device("auto"))
     database, troubles = _database(db)

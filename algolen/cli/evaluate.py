@@ -17,8 +17,12 @@ def evaluate(
     run: Annotated[str, typer.Argument(help="The run's id, or its first characters; `algolen runs` lists them.")],
     test_lengths: Annotated[str, typer.Option("--test-lengths", help="As in 5:40:5 or 60,80,100.")],
     test_sets: Annotated[str, typer.Option("--test-sets", help="Kinds of test sets, as in random,edge.")] = "random",
-    axis: Annotated[str, typer.Option("--axis", help="Vary another axis of the test, as in operands=2,3.")] = "",
-    examples: Annotated[int, typer.Option("--examples", min=1, help="Test examples a length.")] = 1000,
+    axis: Annotated[
+        str | None, typer.Option("--axis", help="Vary another axis of the test, as in operands=2,3.")
+    ] = None,
+    examples: Annotated[
+        int | None, typer.Option("--examples", min=1, help="Test examples a length.  [default: as the run was tested]")
+    ] = None,
     test_seed: Annotated[int, typer.Option("--test-seed", min=0, help="Seed of the test sets.")] = 0,
     checkpoint: Annotated[
         str, typer.Option("--checkpoint", help="last, or best: the lowest in-distribution loss.")
@@ -32,8 +36,8 @@ def evaluate(
     """Sweep a trained model over more test lengths; counts are added to its record."""
     from algolen import experiment as experiments
     from algolen.cli.progress import Listener
+    from algolen.config import TopLevel
     from algolen.execution import Runner
-    from algolen.report import report
     from algolen.store import Store
 
     if checkpoint not in ("last", "best"):
@@ -41,8 +45,13 @@ def evaluate(
     with Store.open(db) as store:
         row = store.run(run)
         stored = experiments.stored(json.loads(store.config(row.config_hash).config_json), common.registry(plugin))
-        kinds = [kind.strip() for kind in test_sets.split(",")]
-        asked = experiments.evaluation(stored, test_lengths, kinds, examples, test_seed, axis)
+        if examples is None:
+            tested = [found for found in store.evaluations(row.id) if found.purpose == "report"]
+            examples = tested[0].examples if tested else None
+        asked = experiments.with_sweep(
+            stored,
+            TopLevel(test_lengths=test_lengths, test_sets=test_sets, axis=axis, examples=examples, test_seed=test_seed),
+        )
         where = common.find_device(device)
         common.set_threads(threads)
         err = common.console(stderr=True)
@@ -50,10 +59,5 @@ def evaluate(
             runner = Runner(asked, store, Path(db).parent / "runs", where, listener)
             added = runner.sweep_checkpoint(row.id, checkpoint)
         err.print(f"run {row.id}: {added} test sets swept, {len(asked.test_sets()) - added} were there")
-        for kind in kinds:
-            found = report(store, run=row.id, test_set=kind, checkpoint=checkpoint)
-            if as_json:
-                common.print_json(found.to_json())
-            else:
-                found.print(common.console())
+        common.print_reports(store, asked.evaluation.test_sets, as_json, checkpoint, run=row.id)
     return 0

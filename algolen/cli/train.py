@@ -17,21 +17,32 @@ if TYPE_CHECKING:
     from algolen.config import Sections
     from algolen.execution import Outcome
     from algolen.experiment import Experiment
-    from algolen.store import Store
 
 
 def train(
-    task: Annotated[str, typer.Option("--task", help="The task; `algolen tasks` lists them.")] = "",
+    task: Annotated[str | None, typer.Option("--task", help="The task; `algolen tasks` lists them.")] = None,
     pe: Annotated[
-        str, typer.Option("--pe", help="Position encodings joined by +; `algolen encodings` lists them.")
-    ] = "",
-    seeds: Annotated[str, typer.Option("--seeds", help="Seeds, as in 0, 0-4 or 0,2,5.  [default: 0]")] = "",
-    train_lengths: Annotated[str, typer.Option("--train-lengths", help="As in 1-20.  [default: the preset's]")] = "",
-    test_lengths: Annotated[str, typer.Option("--test-lengths", help="As in 5:40:5.  [default: the preset's]")] = "",
-    test_sets: Annotated[str, typer.Option("--test-sets", help="Kinds of test sets, as in random,edge.")] = "",
-    axis: Annotated[str, typer.Option("--axis", help="Vary another axis of the test, as in operands=2,3.")] = "",
-    examples: Annotated[int, typer.Option("--examples", min=0, help="Test examples a length.  [default: 1000]")] = 0,
-    test_seed: Annotated[int, typer.Option("--test-seed", min=0, help="Seed of the test sets.")] = 0,
+        str | None, typer.Option("--pe", help="Position encodings joined by +; `algolen encodings` lists them.")
+    ] = None,
+    seeds: Annotated[str | None, typer.Option("--seeds", help="Seeds, as in 0, 0-4 or 0,2,5.  [default: 0]")] = None,
+    train_lengths: Annotated[
+        str | None, typer.Option("--train-lengths", help="As in 1-20.  [default: the preset's]")
+    ] = None,
+    test_lengths: Annotated[
+        str | None, typer.Option("--test-lengths", help="As in 5:40:5.  [default: the preset's]")
+    ] = None,
+    test_sets: Annotated[
+        str | None, typer.Option("--test-sets", help="Kinds of test sets, as in random,edge.  [default: random]")
+    ] = None,
+    axis: Annotated[
+        str | None, typer.Option("--axis", help="Vary another axis of the test, as in operands=2,3.")
+    ] = None,
+    examples: Annotated[
+        int | None, typer.Option("--examples", min=1, help="Test examples a length.  [default: the preset's]")
+    ] = None,
+    test_seed: Annotated[
+        int | None, typer.Option("--test-seed", min=0, help="Seed of the test sets.  [default: 0]")
+    ] = None,
     preset: Annotated[str, typer.Option("--preset", help="smoke (seconds) or cpu (minutes on two cores).")] = "cpu",
     config: Annotated[Path | None, typer.Option("--config", help="A TOML file with a run's settings.")] = None,
     settings: Annotated[
@@ -53,18 +64,15 @@ def train(
 
     flags = {
         "task": task, "pe": pe, "seeds": seeds, "train_lengths": train_lengths, "test_lengths": test_lengths,
-        "test_sets": test_sets, "examples": examples, "test_seed": test_seed,
+        "test_sets": test_sets, "axis": axis, "examples": examples, "test_seed": test_seed,
     }  # fmt: skip
     user: Sections = configuration.merge(
         configuration.load(config) if config else {},
         configuration.settings(settings or []),
-        {"": {name: value for name, value in flags.items() if value}},
+        {"": {name: value for name, value in flags.items() if value is not None}},
     )
     task_named = str(user[""].get("task", ""))
     sections = configuration.merge(configuration.preset(preset, task_named), user)
-    if axis:
-        name, values = experiments.parse_axis(axis)
-        sections["evaluation"] = {"axis": name, "axis_values": values}
     wanted = configuration.seeds(sections)
     experiment = experiments.plan(sections, user, common.registry(plugin))
     return _train(experiment, wanted, device, threads, retrain, dry_run, db, as_json)
@@ -88,11 +96,12 @@ def _train(
     where = common.find_device(device)
     common.set_threads(threads)
     err = common.console(stderr=True)
-    announce(err, experiment, seeds, where, threads, db)
     if dry_run:
+        announce(err, experiment, seeds, where, threads, db)
         return 0
     outcomes: list[Outcome] = []
     with Store.open(db, create=True) as store, Listener(err) as listener, _signals() as stop:
+        announce(err, experiment, seeds, where, threads, db)
         for seed in seeds:
             runner = Runner(experiment, store, db.parent / "runs", where, listener, stop.asked, retrain)
             outcome = runner.run(seed)
@@ -100,21 +109,13 @@ def _train(
             if outcome.status not in ("done", "interrupted"):
                 err.print(f"seed {seed}  run {outcome.run_id}  {outcome.status}: {outcome.reason}", soft_wrap=True)
             if outcome.status == "interrupted":
-                err.print(f"seed {seed}  run {outcome.run_id}  {outcome.reason}; the same command goes on from there")
+                said = f"seed {seed}  run {outcome.run_id}  {outcome.reason}; the same command goes on from there"
+                err.print(said, soft_wrap=True)
                 return stop.exit_code
         if any(outcome.status != "held" for outcome in outcomes):
-            _results(store, experiment, as_json)
+            kinds = experiment.evaluation.test_sets
+            common.print_reports(store, kinds, as_json, config=experiment.config.hash())
     return 0 if all(outcome.status == "done" for outcome in outcomes) else 1
-
-
-def _results(store: Store, experiment: Experiment, as_json: bool) -> None:
-    from algolen.report import report
-
-    found = report(store, config=experiment.config.hash())
-    if as_json:
-        common.print_json(found.to_json())
-    else:
-        found.print(common.console())
 
 
 class _Stop:

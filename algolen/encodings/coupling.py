@@ -18,7 +18,9 @@ from algolen.task import Task
 
 @dataclass(frozen=True)
 class CouplingOptions:
-    ids: Annotated[int, Field(ge=1, description="the largest id; ids run from 1, and 0 is for uncoupled tokens")] = 202
+    ids: Annotated[
+        int, Field(ge=1, le=1_000_000, description="the largest id; ids run from 1, and 0 is for uncoupled tokens")
+    ] = 202
     start: Annotated[
         Start,
         Field(

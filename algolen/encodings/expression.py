@@ -39,7 +39,7 @@ class Expression:
         for member in self.members:
             for structure in sorted(member.cls.needs - task.structures):
                 raise Refusal(
-                    f"{member.cls.name} needs to know each token's '{structure}', which task {task.name} does not define"
+                    f"{member.cls.name} needs the '{structure}' structure of tokens, which task {task.name} lacks"
                 )
             if member.cls.causal_only and not causal:
                 raise Refusal(f"{member.cls.name} is for causal attention; with bidirectional attention order is lost")
@@ -83,7 +83,12 @@ def parse(
     base, at, extension = written.partition("@")
     if at:
         raise UserError(f"unknown test-time extension '{extension}' in '{written}'; known: none")
-    classes = [lookup(name.strip()) for name in base.split("+")]
+    written_names = [name.strip() for name in base.split("+")]
+    if len(written_names) > 1 and "" in written_names:
+        raise UserError(
+            f"'{written}' has a + with nothing beside it; did you mean '{'+'.join(filter(None, written_names))}'?"
+        )
+    classes = [lookup(name) for name in written_names]
     names = [cls.name for cls in classes]
     for name in names:
         if names.count(name) > 1:

@@ -20,7 +20,11 @@ ROWS_WITHOUT_A_MAP = 512
 class LearnedOptions:
     table: Annotated[
         int | None,
-        Field(ge=1, description="rows of the table; none: as many as its id map can reach, 512 without a map"),
+        Field(
+            ge=1,
+            le=1_000_000,
+            description="rows of the table; none: as many as its id map can reach, 512 without a map",
+        ),
     ] = None
     axes: Annotated[int, Field(ge=1, le=4, description="axes of the ids; each has a table, their rows are summed")] = 1
     std: Annotated[float, Field(gt=0, description="standard deviation of the rows before training")] = 0.02

@@ -18,7 +18,7 @@ from algolen.task import Task
 
 @dataclass(frozen=True)
 class OffsetOptions:
-    ids: Annotated[int, Field(ge=1, description="how many ids there are, 0 to ids − 1")] = 512
+    ids: Annotated[int, Field(ge=1, le=1_000_000, description="how many ids there are, 0 to ids − 1")] = 512
     start: Annotated[Start, Field(description="how the start is drawn in training; see `coupling`")] = "uniform"
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 
+from algolen import options
 from algolen.batch import Batch
 from algolen.errors import UserError
 from algolen.random import Random
@@ -74,8 +75,7 @@ def with_axis(task: Task, axis: str, value: float) -> Task:
     if axis not in task.axes:
         known = ", ".join(task.axes) or "none"
         raise UserError(f"task {task.name} has no axis '{axis}'; its axes: {known}")
-    current = getattr(task, axis)
-    return replace(task, **{axis: int(value) if isinstance(current, int) else value})
+    return options.read(type(task), {**options.plain(task), axis: value}, task.name)
 
 
 def check_kinds(task: Task, kinds: Sequence[str]) -> None:

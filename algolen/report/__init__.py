@@ -79,9 +79,11 @@ def report(
 def _left_out(curves: Sequence[CurveRow]) -> tuple[RunRow, ...]:
     tested = {curve.run.id for curve in curves if curve.evaluation}
     runs = {curve.run.id: curve.run for curve in curves}.values()
-    used = [run for run in runs if run.status in LOST or (run.status == "done" and run.id in tested)]
-    idle = ("pending", "cancelled")
-    return tuple(run for run in runs if run not in used and run.status not in idle)
+    return tuple(run for run in runs if not _used(run, run.id in tested) and run.status not in ("pending", "cancelled"))
+
+
+def _used(run: RunRow, tested: bool) -> bool:
+    return run.status in LOST or (run.status == "done" and tested)
 
 
 def _said(runs: Sequence[RunRow]) -> str:

@@ -1,4 +1,4 @@
-"""Which examples a step trains on: a function of (data seed, step), so that nothing needs to be remembered to resume."""
+"""Which examples a step trains on: a function of (data seed, step), so that there is nothing to remember to resume."""
 
 from __future__ import annotations
 

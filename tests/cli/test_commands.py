@@ -109,7 +109,6 @@ def test_several_seeds_are_several_runs_of_one_configuration(algolen: CommandLin
     assert len({run["config_hash"] for run in by_json(algolen, "runs")}) == 1
 
 
-@pytest.mark.xfail(reason="train reports on the random test set, whichever were asked for")
 def test_training_reports_the_test_sets_that_were_asked_for(algolen: CommandLine) -> None:
     rows = by_json(algolen, *SMOKE, "--set", "train.steps=1", "--test-sets", "edge")
     assert {row["test_set"] for row in rows} == {"edge"}
@@ -228,9 +227,10 @@ def test_the_command_that_a_missing_checkpoint_names_makes_it_again(trained: Com
     run, before = trained.run, counts(trained)
     shutil.rmtree(trained.folder / "runs")
     refused = trained("eval", run, "--test-lengths", "3").stderr
-    assert f"algolen show {run} --toml > run.toml; algolen train --config run.toml --seeds 0 --retrain" in refused
+    show = f"algolen show {run} --toml --db experiments.sqlite > run.toml"
+    assert f"{show}; algolen train --config run.toml --retrain --db experiments.sqlite" in refused
     trained.write("run.toml", trained("show", run, "--toml").stdout)
-    again = trained("train", "--config", "run.toml", "--seeds", "0", "--retrain")
+    again = trained("train", "--config", "run.toml", "--retrain", "--db", "experiments.sqlite")
     assert again.code == 0, again.stderr
     assert trained("eval", run, "--test-lengths", "3", "--examples", "100").code == 0
     assert before.items() <= counts(trained).items()
@@ -260,7 +260,6 @@ def test_eval_sweeps_other_sets_axes_and_checkpoints(trained: CommandLine) -> No
     assert {row["axis_value"] for row in rows if row["axis"] == "operands"} == {2, 3}
 
 
-@pytest.mark.xfail(reason="eval prints a document for each of the sets")
 def test_eval_of_several_sets_is_one_json_document(trained: CommandLine) -> None:
     rows = by_json(trained, "eval", trained.run, "--test-lengths", "3", "--examples", "20", "--test-sets", "edge,carry")
     assert {row["test_set"] for row in rows} == {"edge", "carry"}

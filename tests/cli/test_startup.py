@@ -92,7 +92,6 @@ def test_help_lists_every_command_on_one_screen(algolen: CommandLine) -> None:
     assert max(map(len, shown.splitlines())) <= 80
 
 
-@pytest.mark.xfail(reason="the help that `algolen` alone shows is squeezed into an error")
 def test_the_program_alone_shows_its_help(algolen: CommandLine) -> None:
     alone = algolen()
     assert alone.stdout + alone.stderr == algolen("--help").stdout
