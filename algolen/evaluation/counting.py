@@ -44,7 +44,7 @@ def count(logits_BTV: Tensor, batch: Batch) -> dict[int, Counts]:
 
 def count_correct(correct_N: Tensor, loss_N: Tensor, rows_N: Tensor, batch: Batch) -> dict[int, Counts]:
     """Counts by stratum, from whether each scored token (in order, `rows_N` their examples) was predicted."""
-    units_N = rows_N * batch.tape_length + batch.unit_BT[batch.scored_BT]
+    units_N = rows_N * (batch.unit_BT.amax() + 1) + batch.unit_BT[batch.scored_BT]
     strata_N = batch.stratum_BT[batch.scored_BT]
     unit_U, of_unit_N = torch.unique(units_N, return_inverse=True)
     wrong_U = torch.zeros(len(unit_U), dtype=torch.int64, device=units_N.device)
