@@ -26,6 +26,7 @@ from algolen.encodings.base import Drawn, Shape, Site
 from algolen.encodings.composition import Context, Encodings
 from algolen.encodings.expression import Expression
 from algolen.initialisation import Initialiser
+from algolen.phase import Phase
 from algolen.random import Random
 
 
@@ -202,13 +203,13 @@ class Transformer(nn.Module):
         if not config.tied:
             self.unembed_VD = _matrix(init, "unembed", config, config.width, vocabulary)
 
-    def draw(self, batch: Batch, random: Random, training: bool) -> Draws:
+    def draw(self, batch: Batch, random: Random, phase: Phase) -> Draws:
         """Everything random for a forward pass, outside differentiation and stacking."""
-        return Draws(self.encodings.draw(batch, random, training), self._draw_dropout(batch, random, training))
+        return Draws(self.encodings.draw(batch, random, phase), self._draw_dropout(batch, random, phase))
 
-    def _draw_dropout(self, batch: Batch, random: Random, training: bool) -> tuple[Tensor, ...]:
+    def _draw_dropout(self, batch: Batch, random: Random, phase: Phase) -> tuple[Tensor, ...]:
         rate = self.config.dropout
-        if not training or rate == 0:
+        if not phase.training or rate == 0:
             return ()
         places = 1 + 2 * self.config.layers
         shape = (batch.tape_length, self.config.width)

@@ -10,6 +10,7 @@ from torch import Tensor
 from algolen import config, experiment, registry
 from algolen.experiment import Experiment
 from algolen.model import Transformer
+from algolen.phase import Phase
 from algolen.training.data import TrainingData
 from algolen.training.step import Stepper
 from benchmarks.measuring import Bar, duel
@@ -55,7 +56,7 @@ def _bars(pe: str) -> Iterator[Bar]:
     def generate(block: int) -> None:
         for step in steps(block):
             for micro in data.micro_batches(step):
-                model.draw(micro.batch, micro.positions, training=True)
+                model.draw(micro.batch, micro.positions, Phase.TRAINING)
 
     against = duel(ours, rival, BLOCKS)
     tokens = sum(handed[step][0].numel() for step in range(len(handed))) / len(handed) * STEPS
@@ -70,6 +71,6 @@ def _finished(step: int, data: TrainingData, model: Transformer) -> tuple[Tensor
     """A step's batch as the rival gets it: tokens, targets, position ids."""
     (micro,) = data.micro_batches(step)
     batch = micro.batch
-    ids_BTA = model.draw(batch, micro.positions, training=True).encodings[0].ids_BTA
+    ids_BTA = model.draw(batch, micro.positions, Phase.TRAINING).encodings[0].ids_BTA
     targets_BT = torch.where(batch.trained_BT, batch.targets_BT, -100)
     return batch.tokens_BT.clone(), targets_BT, ids_BTA[..., 0].contiguous()

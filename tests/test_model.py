@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from algolen.model import Transformer
+from algolen.phase import Phase
 from algolen.random import Random
 from tests import building
 from tests.encodings.toys import TOYS
@@ -104,7 +105,7 @@ CONFIGS = [
 def test_logits_equal_a_naive_double_loop_in_fp64(fields: dict[str, object], written: str) -> None:
     model = building.model(building.expression(written, TOYS), seed=3, **fields)
     batch, positions = building.batch(building.task(), [3, 3])
-    logits_BTV = model(batch, model.draw(batch, positions, training=False))
+    logits_BTV = model(batch, model.draw(batch, positions, Phase.TEST))
     for row in range(2):
         expected = naive_transformer(model, batch.tokens_BT[row].tolist(), bias=0.5 if written == "distance" else 0.0)
         torch.testing.assert_close(logits_BTV[row].double(), torch.from_numpy(expected), atol=2e-5, rtol=1e-4)
@@ -114,10 +115,10 @@ def test_logits_equal_a_naive_double_loop_in_fp64(fields: dict[str, object], wri
 def test_a_bidirectional_model_equals_the_naive_one_and_padding_is_not_seen(written: str) -> None:
     model = building.model(building.expression(written, TOYS), seed=1, causal=False)
     batch, positions = building.batch(building.task(), [2, 5])
-    logits_BTV = model(batch, model.draw(batch, positions, training=False))
+    logits_BTV = model(batch, model.draw(batch, positions, Phase.TEST))
     alone, own = building.batch(building.task(), [2])
     torch.testing.assert_close(
-        logits_BTV[0, : alone.tape_length], model(alone, model.draw(alone, own, False))[0], atol=1e-5, rtol=1e-5
+        logits_BTV[0, : alone.tape_length], model(alone, model.draw(alone, own, Phase.TEST))[0], atol=1e-5, rtol=1e-5
     )
     if written == "distance":
         expected = naive_transformer(model, batch.tokens_BT[1].tolist(), bias=0.5)
@@ -130,7 +131,7 @@ def test_the_fused_kernel_and_plain_matrix_products_agree() -> None:
     assert plain.encodings.touches_logits and not fused.encodings.touches_logits
     plain.load_state_dict(fused.state_dict())
     batch, positions = building.batch(building.task(), [1, 4, 6])
-    ours, theirs = (m(batch, m.draw(batch, positions, False)) for m in (fused, plain))
+    ours, theirs = (m(batch, m.draw(batch, positions, Phase.TEST)) for m in (fused, plain))
     torch.testing.assert_close(ours[batch.valid_BT], theirs[batch.valid_BT], atol=1e-5, rtol=1e-5)
 
 
@@ -139,7 +140,7 @@ def test_bidirectional_models_without_encoding_are_equivariant_to_permutation() 
     batch, positions = building.batch(building.task(), [3])
     order_T = torch.randperm(batch.tape_length, generator=torch.Generator().manual_seed(0))
     moved = replace(batch, tokens_BT=batch.tokens_BT[:, order_T])
-    draws = model.draw(batch, positions, training=False)
+    draws = model.draw(batch, positions, Phase.TEST)
     torch.testing.assert_close(model(batch, draws)[:, order_T], model(moved, draws), atol=1e-5, rtol=1e-5)
 
 
@@ -161,15 +162,15 @@ def test_initial_values_never_change_silently() -> None:
 def test_dropout_keeps_the_mean_drops_its_share_and_is_off_at_test() -> None:
     model = building.model(building.expression("nope"), dropout=0.25, width=64)
     batch, positions = building.batch(building.task(), [6] * 32)
-    masks = model.draw(batch, positions, training=True).dropout
+    masks = model.draw(batch, positions, Phase.TRAINING).dropout
     assert len(masks) == 1 + 2 * model.config.layers
     for mask in masks:
         assert mask.unique().tolist() == [0.0, pytest.approx(4 / 3)]
         assert (mask == 0).float().mean().item() == pytest.approx(0.25, abs=0.01)
     assert not torch.equal(masks[0], masks[1])
-    assert model.draw(batch, positions, training=False).dropout == ()
+    assert model.draw(batch, positions, Phase.TEST).dropout == ()
     undropped = building.model(building.expression("nope"), width=64)
-    draws = model.draw(batch, positions, training=False)
+    draws = model.draw(batch, positions, Phase.TEST)
     assert torch.equal(model(batch, draws), undropped(batch, draws))
 
 
@@ -177,7 +178,7 @@ def test_dropout_is_the_same_however_the_batch_is_cut() -> None:
     model = building.model(building.expression("nope"), dropout=0.5)
     whole, random = building.batch(building.task(), [3] * 8)
     half, own = building.batch(building.task(), [3] * 4, first=4)
-    together, apart = (model.draw(b, r, training=True).dropout for b, r in ((whole, random), (half, own)))
+    together, apart = (model.draw(b, r, Phase.TRAINING).dropout for b, r in ((whole, random), (half, own)))
     assert all(torch.equal(a[4:], b) for a, b in zip(together, apart, strict=True))
 
 
@@ -186,7 +187,7 @@ def test_dropout_is_the_same_however_the_batch_is_cut() -> None:
 def test_positions_before_the_first_prediction_need_not_be_computed(written: str, layers: int) -> None:
     model = building.model(building.expression(written, TOYS), layers=layers, dropout=0.3)
     batch, positions = building.batch(building.task(), [2, 5])
-    draws = model.draw(batch, positions, training=True)
+    draws = model.draw(batch, positions, Phase.TRAINING)
     whole_BTV, (rest_BTV, _) = model(batch, draws), model.logits_and_aux_loss(batch, draws, first=4)
     torch.testing.assert_close(whole_BTV[:, 4:], rest_BTV, atol=1e-5, rtol=1e-5)
 
@@ -195,6 +196,6 @@ def test_no_global_random_state_is_touched() -> None:
     before = torch.random.get_rng_state()
     model = building.model(building.expression("coupling"), dropout=0.5)
     batch, positions = building.batch(building.task(), [3] * 4)
-    model(batch, model.draw(batch, positions, training=True)).sum().backward()
+    model(batch, model.draw(batch, positions, Phase.TRAINING)).sum().backward()
     assert torch.equal(before, torch.random.get_rng_state())
     assert isinstance(positions, Random)

@@ -41,6 +41,7 @@ def sample(
     from algolen.encodings.expression import parse
     from algolen.evaluation.test_sets import TestSet, check_kinds
     from algolen.initialisation import Initialiser
+    from algolen.phase import Phase
 
     registry = common.registry(plugin)
     sections = configuration.settings(settings or [])
@@ -60,9 +61,9 @@ def sample(
     if pe:
         built = expression.build(Shape(layers=1, width=8, heads=1), Initialiser(0))
         mapped = any(member.cls.maps_ids for member in expression.members)
-        streams = {"ids at test" if mapped else "ids": built.map_ids(batch, positions, training=False)}
+        streams = {"ids at test" if mapped else "ids": built.map_ids(batch, positions, Phase.TEST)}
         if mapped:
-            streams["ids in training"] = built.map_ids(batch, positions, training=True)
+            streams["ids in training"] = built.map_ids(batch, positions, Phase.TRAINING)
     shown = [_example(made, test_set, batch, streams, row) for row in range(examples)]
     if as_json:
         common.print_json(shown)

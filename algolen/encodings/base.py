@@ -32,6 +32,7 @@ from torch import Tensor, nn
 
 from algolen.batch import Batch
 from algolen.initialisation import Initialiser
+from algolen.phase import Phase
 from algolen.random import Random
 from algolen.task import Task
 
@@ -163,11 +164,11 @@ class Encoding(nn.Module):
 
     # Draws: no parameters ---------------------------------------------------------------------------------------------
 
-    def map_ids(self, ids_BTA: Tensor, batch: Batch, random: Random, training: bool) -> Tensor:
+    def map_ids(self, ids_BTA: Tensor, batch: Batch, random: Random, phase: Phase) -> Tensor:
         """The stream of ids handed on to the encodings after this one."""
         return ids_BTA
 
-    def draw(self, ids_BTA: Tensor, batch: Batch, random: Random, training: bool) -> Any:
+    def draw(self, ids_BTA: Tensor, batch: Batch, random: Random, phase: Phase) -> Any:
         """Ids of a stream of its own, noise, boundaries: a tensor or a tuple of tensors; () for nothing."""
         return ()
 

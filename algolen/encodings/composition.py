@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from algolen.batch import Batch
 from algolen.encodings.base import Drawn, Encoding, Site
+from algolen.phase import Phase
 from algolen.random import Random
 
 LOGIT_HOOKS = ("logits", "bias", "refine", "mask", "layer_end")
@@ -46,19 +47,19 @@ class Encodings(nn.Module):
     def _at(self, site: Site, context: Context, index: int) -> Site:
         return replace(site, ids_BTA=context.drawn[index].ids_BTA, ctx=context.ctxs[index])
 
-    def map_ids(self, batch: Batch, random: Random, training: bool) -> Tensor:
+    def map_ids(self, batch: Batch, random: Random, phase: Phase) -> Tensor:
         """The stream that readers read: 0 … T − 1, sent through every map in the order written; (B, T, A)."""
         ids_T = torch.arange(batch.tape_length, device=batch.tokens_BT.device)
         ids_BTA = ids_T[None, :, None].expand(len(batch), -1, 1)
         for _, member in self._of("map_ids"):
-            ids_BTA = member.map_ids(ids_BTA, batch, random.fold(member.name).fold("ids"), training)
+            ids_BTA = member.map_ids(ids_BTA, batch, random.fold(member.name).fold("ids"), phase)
         return ids_BTA
 
-    def draw(self, batch: Batch, random: Random, training: bool) -> tuple[Drawn, ...]:
+    def draw(self, batch: Batch, random: Random, phase: Phase) -> tuple[Drawn, ...]:
         """Everything random of a forward pass, one entry a member."""
-        ids_BTA = self.map_ids(batch, random, training)
+        ids_BTA = self.map_ids(batch, random, phase)
         return tuple(
-            Drawn(ids_BTA, member.draw(ids_BTA, batch, random.fold(member.name).fold("noise"), training))
+            Drawn(ids_BTA, member.draw(ids_BTA, batch, random.fold(member.name).fold("noise"), phase))
             for member in self._ordered
         )
 

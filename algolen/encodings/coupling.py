@@ -12,6 +12,7 @@ from algolen.batch import Batch
 from algolen.encodings.base import Encoding, Ids
 from algolen.encodings.starts import Start, random_shift
 from algolen.errors import Refusal
+from algolen.phase import Phase
 from algolen.random import Random
 from algolen.task import Task
 
@@ -63,10 +64,10 @@ class Coupling(Encoding):
     def reveals_answer(cls, options: CouplingOptions, task: Task) -> str | None:
         return None if task.structure_is_causal else "coupled ids betray the answer's length"
 
-    def map_ids(self, ids_BTA: Tensor, batch: Batch, random: Random, training: bool) -> Tensor:
+    def map_ids(self, ids_BTA: Tensor, batch: Batch, random: Random, phase: Phase) -> Tensor:
         coupled_BTA = batch.structure.coupled_BTA
         assert coupled_BTA is not None, "refused where the task couples nothing"
-        if not training:
+        if not phase.training:
             return coupled_BTA
         shift_BA = random_shift(coupled_BTA.amax(dim=1), self.options.ids, self.options.start, random)
         return (coupled_BTA + shift_BA[:, None]) * (coupled_BTA > 0)

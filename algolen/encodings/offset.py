@@ -12,6 +12,7 @@ from algolen.batch import Batch
 from algolen.encodings.base import Encoding, Ids
 from algolen.encodings.starts import Start, random_shift
 from algolen.errors import Refusal
+from algolen.phase import Phase
 from algolen.random import Random
 from algolen.task import Task
 
@@ -49,9 +50,9 @@ class Offset(Encoding):
     def ceiling(cls, options: OffsetOptions) -> int | None:
         return options.ids - 1
 
-    def map_ids(self, ids_BTA: Tensor, batch: Batch, random: Random, training: bool) -> Tensor:
+    def map_ids(self, ids_BTA: Tensor, batch: Batch, random: Random, phase: Phase) -> Tensor:
         ids_BTA = ids_BTA * batch.valid_BT[..., None]
-        if not training:
+        if not phase.training:
             return ids_BTA
         count_BA = ids_BTA.amax(dim=1) + 1
         shift_BA = random_shift(count_BA, self.options.ids, self.options.start, random)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from algolen.batch import Batch
 from algolen.model import Transformer
+from algolen.phase import Phase
 from algolen.random import Random
 from algolen.task import PADDING, Layout, Task
 
@@ -21,7 +22,7 @@ def decode(model: Transformer, task: Task, batch: Batch, positions: Random) -> T
     far. Positions that are not scored hold padding.
     """
     if task.layout is not Layout.SUFFIX:
-        return torch.where(batch.scored_BT, model(batch, model.draw(batch, positions, False)).argmax(-1), PADDING)
+        return torch.where(batch.scored_BT, model(batch, model.draw(batch, positions, Phase.TEST)).argmax(-1), PADDING)
     rows_B = torch.arange(len(batch), device=batch.tokens_BT.device)
     first_B = batch.scored_BT.int().argmax(dim=1)
     place_T = torch.arange(batch.tape_length, device=rows_B.device)
@@ -31,7 +32,7 @@ def decode(model: Transformer, task: Task, batch: Batch, positions: Random) -> T
         last_B = (first_B + answered).clamp(max=batch.tape_length - 1)
         known = int(last_B.max()) + 1
         prefix = _prefix(task, batch, tokens_BT[:, :known], place_T[:known] <= last_B[:, None])
-        logits_BTV = model(prefix, model.draw(prefix, positions, training=False))
+        logits_BTV = model(prefix, model.draw(prefix, positions, Phase.TEST))
         next_B = logits_BTV[rows_B, last_B].argmax(dim=-1)
         scored_B = batch.scored_BT[rows_B, last_B] & (first_B + answered == last_B)
         predicted_BT[rows_B, last_B] = torch.where(scored_B, next_B, predicted_BT[rows_B, last_B])

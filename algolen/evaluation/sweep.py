@@ -15,6 +15,7 @@ import torch
 from algolen.evaluation.counting import Counts, count, merge
 from algolen.evaluation.test_sets import Fingerprint, TestSet
 from algolen.model import Transformer
+from algolen.phase import Phase
 
 CPU_BYTES = 2**29
 """What the activations of one evaluation batch may take on a CPU; larger batches are slower there, not faster."""
@@ -56,7 +57,7 @@ def evaluate(
         try:
             batch = test_set.batch(start, stop, device)
             with torch.inference_mode():
-                draws = model.draw(batch, test_set.positions(start, stop, device), training=False)
+                draws = model.draw(batch, test_set.positions(start, stop, device), Phase.TEST)
                 logits_BTV, _ = model.logits_and_aux_loss(batch, draws, batch.predicted_from)
                 parts.append(count(logits_BTV, batch))
         except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from algolen.batch import Batch
 from algolen.config import TrainConfig
 from algolen.model import Draws, Transformer
+from algolen.phase import Phase
 from algolen.training.data import Micro
 
 
@@ -63,7 +64,7 @@ class Stepper:
         self.optimizer.zero_grad(set_to_none=True)
         total = torch.zeros((), device=trained.device)
         for micro in micros:
-            draws = self.model.draw(micro.batch, micro.positions, training=True)
+            draws = self.model.draw(micro.batch, micro.positions, Phase.TRAINING)
             with autocast(self.config.precision, trained.device):
                 loss = self.loss_sum(self.model, micro.batch, draws) / trained
             loss.backward()  # type: ignore[no-untyped-call]

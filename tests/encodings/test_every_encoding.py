@@ -10,6 +10,7 @@ from torch.func import functional_call, grad, stack_module_state, vmap
 
 from algolen.batch import Batch
 from algolen.model import Draws, Transformer
+from algolen.phase import Phase
 from algolen.random import Random
 from algolen.task import PADDING
 from algolen.training.step import autocast, loss_sum
@@ -23,8 +24,8 @@ def make(written: str, seed: int = 0, **fields: object) -> Transformer:
     return building.model(building.expression(written, TOYS), seed, **fields)
 
 
-def forward(model: Transformer, batch: Batch, positions: Random, training: bool = True) -> torch.Tensor:
-    logits_BTV: torch.Tensor = model(batch, model.draw(batch, positions, training))
+def forward(model: Transformer, batch: Batch, positions: Random, phase: Phase = Phase.TRAINING) -> torch.Tensor:
+    logits_BTV: torch.Tensor = model(batch, model.draw(batch, positions, phase))
     return logits_BTV
 
 
@@ -41,7 +42,7 @@ def test_every_built_in_encoding_is_among_the_expressions() -> None:
 def test_no_position_sees_a_later_token(written: str) -> None:
     model, task = make(written), building.task()
     batch, positions = building.batch(task, [5] * 4)
-    draws = model.draw(batch, positions, training=True)
+    draws = model.draw(batch, positions, Phase.TRAINING)
     before = model(batch, draws)
     for cut in (1, 4, 9, 15):
         tokens_BT = batch.tokens_BT.clone()
@@ -67,7 +68,7 @@ def test_padding_and_batch_neighbours_change_nothing_beyond_rounding(written: st
 def test_the_loss_ignores_what_stands_on_padding(written: str) -> None:
     model, task = make(written), building.task()
     batch, positions = building.batch(task, [2, 6])
-    draws = model.draw(batch, positions, training=True)
+    draws = model.draw(batch, positions, Phase.TRAINING)
     assert (batch.tokens_BT[~batch.valid_BT] == PADDING).all()
     garbled = replace(batch, tokens_BT=torch.where(batch.valid_BT, batch.tokens_BT, 7))
     torch.testing.assert_close(loss_sum(model, batch, draws), loss_sum(model, garbled, draws))
@@ -79,7 +80,7 @@ def test_values_and_gradients_are_finite_at_length_1_and_at_four_times_the_train
 ) -> None:
     model, task = make(written), building.task()
     batch, positions = building.batch(task, [length] * 3)
-    loss_sum(model, batch, model.draw(batch, positions, training=True)).backward()
+    loss_sum(model, batch, model.draw(batch, positions, Phase.TRAINING)).backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert torch.isfinite(parameter.grad).all(), name
@@ -88,7 +89,7 @@ def test_values_and_gradients_are_finite_at_length_1_and_at_four_times_the_train
 def test_every_parameter_receives_gradient(written: str) -> None:
     model, task = make(written), building.task()
     batch, positions = building.batch(task, [TRAINED_TO] * 8)
-    loss_sum(model, batch, model.draw(batch, positions, training=True)).backward()
+    loss_sum(model, batch, model.draw(batch, positions, Phase.TRAINING)).backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None and parameter.grad.abs().max() > 0, name
 
@@ -97,7 +98,7 @@ def test_every_parameter_receives_gradient(written: str) -> None:
 def test_a_stack_of_eight_equals_eight_single_models(written: str) -> None:
     models = [make(written, seed) for seed in range(8)]
     batch, positions = building.batch(building.task(), [4] * 6)
-    draws = models[0].draw(batch, positions, training=True)
+    draws = models[0].draw(batch, positions, Phase.TRAINING)
     parameters, _ = stack_module_state(models)  # type: ignore[arg-type]
     base = models[0]
 
@@ -125,8 +126,8 @@ def test_a_batch_can_be_drawn_in_parts(written: str) -> None:
     lengths = [3] * 8
     whole, positions = building.batch(task, lengths)
     parts = [building.batch(task, lengths[cut : cut + 4], first=cut) for cut in (0, 4)]
-    together = model.draw(whole, positions, training=True).encodings
-    apart = [model.draw(*part, training=True).encodings for part in parts]
+    together = model.draw(whole, positions, Phase.TRAINING).encodings
+    apart = [model.draw(*part, Phase.TRAINING).encodings for part in parts]
     for member, drawn in enumerate(together):
         assert torch.equal(drawn.ids_BTA, torch.cat([own[member].ids_BTA for own in apart]))
         if isinstance(drawn.noise, torch.Tensor):
@@ -136,7 +137,7 @@ def test_a_batch_can_be_drawn_in_parts(written: str) -> None:
 def test_training_in_bf16_stays_near_fp32(written: str) -> None:
     model, task = make(written), building.task()
     batch, positions = building.batch(task, [TRAINED_TO] * 8)
-    draws = model.draw(batch, positions, training=True)
+    draws = model.draw(batch, positions, Phase.TRAINING)
     with autocast("bf16", building.CPU):
         low = loss_sum(model, batch, draws)
     assert low.dtype == torch.float32
@@ -147,5 +148,5 @@ def test_nothing_is_drawn_at_test(written: str) -> None:
     model, task = make(written), building.task()
     batch, positions = building.batch(task, [4] * 3)
     other = Random.of("other", examples_B=torch.arange(3))
-    first, second = (model.draw(batch, random, training=False).encodings for random in (positions, other))
+    first, second = (model.draw(batch, random, Phase.TEST).encodings for random in (positions, other))
     assert all(torch.equal(a.ids_BTA, b.ids_BTA) for a, b in zip(first, second, strict=True))

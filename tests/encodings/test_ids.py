@@ -17,6 +17,7 @@ from algolen.encodings.coupling import Coupling, CouplingOptions
 from algolen.encodings.offset import Offset, OffsetOptions
 from algolen.errors import Refusal
 from algolen.initialisation import Initialiser
+from algolen.phase import Phase
 from algolen.random import Random
 from algolen.tasks.addition import Addition
 
@@ -63,9 +64,9 @@ def ragged(counts: Sequence[int], extra: int = 0) -> Batch:
     return batch_of(torch.arange(width)[None, :, None].expand(len(counts), -1, 1), valid_BT)
 
 
-def mapped(encoding: Encoding, batch: Batch, random: Random, training: bool = True) -> Tensor:
+def mapped(encoding: Encoding, batch: Batch, random: Random, phase: Phase = Phase.TRAINING) -> Tensor:
     sequence_BTA = torch.arange(batch.tape_length)[None, :, None].expand(len(batch), -1, 1)
-    return encoding.map_ids(sequence_BTA, batch, random, training)
+    return encoding.map_ids(sequence_BTA, batch, random, phase)
 
 
 def shared(name: str, tokens: int) -> int:
@@ -125,7 +126,7 @@ def test_uncoupled_tokens_and_padding_keep_id_0(name: str, start: str) -> None:
 @every_start
 def test_tests_start_at_the_first_id(name: str, start: str) -> None:
     batch = ragged([9, 4])
-    ids_BT = mapped(build(name, 50, start), batch, draws(2), training=False)[..., 0]
+    ids_BT = mapped(build(name, 50, start), batch, draws(2), Phase.TEST)[..., 0]
     assert torch.equal(ids_BT, torch.arange(9) * batch.valid_BT)
 
 
@@ -212,7 +213,7 @@ def test_offset_shifts_the_ids_it_is_given(name: str) -> None:
     """A map after another sees that one's ids; coupling replaces them, offset adds to them."""
     batch = ragged([5, 5])
     given_BTA = (3 * torch.arange(5))[None, :, None].expand(2, -1, 1)
-    steps = build(name, 100).map_ids(given_BTA, batch, draws(2), True)[:, 1:, 0].diff(dim=1)
+    steps = build(name, 100).map_ids(given_BTA, batch, draws(2), Phase.TRAINING)[:, 1:, 0].diff(dim=1)
     assert (steps == (3 if name == "offset" else 1)).all()
 
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from algolen.batch import Batch
 from algolen.encodings.base import Drawn, Encoding, Ids, Shape, Site
 from algolen.initialisation import Initialiser
+from algolen.phase import Phase
 from algolen.random import Random
 from algolen.task import Task
 
@@ -172,9 +173,9 @@ class Noisy(Encoding):
         super().__init__(options, shape, init)
         self.table_ND = init.normal("table", 1024, shape.width, std=0.5)
 
-    def draw(self, ids_BTA: Tensor, batch: Batch, random: Random, training: bool) -> Tensor:
+    def draw(self, ids_BTA: Tensor, batch: Batch, random: Random, phase: Phase) -> Tensor:
         assert batch.structure.digit_BT is not None
-        shift_B = random.shared().integers(0, 20) if training else torch.zeros(len(batch), dtype=torch.int64)
+        shift_B = random.shared().integers(0, 20) if phase.training else torch.zeros(len(batch), dtype=torch.int64)
         return (shift_B[:, None] + 1) * batch.structure.digit_BT
 
     def embed(self, h_BTD: Tensor, drawn: Drawn, ctx: Any) -> Tensor:
@@ -193,7 +194,7 @@ class Halved(Encoding):
     def map_range(cls, options: Any, ids: Ids, task: Task, length: int) -> Ids:
         return Ids(ids.axes, ids.largest // 2 + 1, ids.increasing, integers=False)
 
-    def map_ids(self, ids_BTA: Tensor, batch: Batch, random: Random, training: bool) -> Tensor:
+    def map_ids(self, ids_BTA: Tensor, batch: Batch, random: Random, phase: Phase) -> Tensor:
         return ids_BTA / 2
 
 

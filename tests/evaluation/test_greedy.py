@@ -13,6 +13,7 @@ from algolen.evaluation.greedy import decode, exact
 from algolen.evaluation.sweep import evaluate
 from algolen.evaluation.test_sets import TestSet
 from algolen.model import Transformer
+from algolen.phase import Phase
 from algolen.task import Task
 from algolen.training.step import Stepper
 from tests import building
@@ -65,7 +66,7 @@ def test_exact_match_under_teacher_forcing_equals_greedy_decoding_row_by_row(
     source = TestSet(task, "random", 2, ROWS, 7)
     batch, positions = source.batch(0, ROWS, building.CPU), source.positions(0, ROWS, building.CPU)
     with torch.inference_mode():
-        logits_BTV = model(batch, model.draw(batch, positions, training=False))
+        logits_BTV = model(batch, model.draw(batch, positions, Phase.TEST))
     forced_B = exact(torch.where(batch.scored_BT, logits_BTV.argmax(-1), 0), batch)
     decoded_B = exact(decode(model, task, batch, positions), batch)
     assert torch.equal(forced_B, decoded_B)

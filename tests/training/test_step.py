@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from algolen.phase import Phase
 from algolen.training.step import Stepper, learning_rate, loss_sum
 from tests import building
 from tests.encodings.toys import TOYS
@@ -34,7 +35,7 @@ def naive_training(steps: int, decay: float, clip: float) -> dict[str, torch.Ten
     moments = {name: (torch.zeros_like(p), torch.zeros_like(p)) for name, p in model.named_parameters()}
     for step in range(steps):
         (micro,) = data.micro_batches(step)
-        logits_BTV = model(micro.batch, model.draw(micro.batch, micro.positions, training=True))
+        logits_BTV = model(micro.batch, model.draw(micro.batch, micro.positions, Phase.TRAINING))
         losses = [
             -F.log_softmax(logits_BTV[row, place], dim=-1)[micro.batch.targets_BT[row, place]]
             for row, place in micro.batch.trained_BT.nonzero().tolist()
@@ -90,15 +91,15 @@ def test_the_learning_rate_warms_up_then_follows_a_cosine_or_stays() -> None:
 def test_only_trained_positions_enter_the_loss() -> None:
     model = building.model(building.expression("nope"))
     batch, positions = building.batch(building.task(), [2, 4])
-    logits_BTV = model(batch, model.draw(batch, positions, training=True))
+    logits_BTV = model(batch, model.draw(batch, positions, Phase.TRAINING))
     expected = F.cross_entropy(logits_BTV[batch.trained_BT], batch.targets_BT[batch.trained_BT], reduction="sum")
-    torch.testing.assert_close(loss_sum(model, batch, model.draw(batch, positions, training=True)), expected)
+    torch.testing.assert_close(loss_sum(model, batch, model.draw(batch, positions, Phase.TRAINING)), expected)
 
 
 def test_an_encodings_extra_loss_is_added_once_for_the_mean() -> None:
     model = building.model(building.expression("noisy", TOYS))
     batch, positions = building.batch(building.task(), [3] * 4)
-    draws = model.draw(batch, positions, training=True)
+    draws = model.draw(batch, positions, Phase.TRAINING)
     extra = model.encodings.members["noisy"].table_ND.square().mean()  # type: ignore[union-attr, operator]
     without = F.cross_entropy(model(batch, draws)[batch.trained_BT], batch.targets_BT[batch.trained_BT])
     mean = loss_sum(model, batch, draws) / batch.trained_BT.sum()
