@@ -115,7 +115,7 @@ class SelectiveCopy(Task):
             dim=1,
         )
         kind_B = random.fold("kind").integers(0, len(EDGES), 1)[:, 0]
-        kept_BW = cases_BEW[torch.arange(len(random), device=random.device), kind_B] & (slot_W < slots_B1)
+        kept_BW = cases_BEW[torch.arange(len(random), device=random.device), kind_B]
         slots_B1 = torch.where((kind_B == EDGES.index("no blanks"))[:, None], length_B1, slots_B1)
         return self._batch(lengths_B, slots_B1, kept_BW, random, kind_B)
 
@@ -131,7 +131,8 @@ class SelectiveCopy(Task):
     def _batch(
         self, lengths_B: Tensor, slots_B1: Tensor, kept_BW: Tensor, random: Random, edge_B: Tensor | None = None
     ) -> Batch:
-        """The batch whose inputs have as many slots, symbols in those that are kept and blanks in the others."""
+        """The batch whose inputs have as many slots, symbols in those that are kept and blanks in the others; what
+        `kept_BW` says beyond an input is not read."""
         shortest, longest = int(lengths_B.min()), int(lengths_B.max())
         length_B1 = lengths_B.to(random.device)[:, None]
         kept_BK = random.fold("symbols").integers(FIRST, FIRST + self.alphabet, longest)
