@@ -138,14 +138,22 @@ def check(experiment: Experiment) -> None:
         raise Refusal(f"task {task.name} feeds its answer back; with bidirectional attention the model would read it")
     check_kinds(task, evaluation.test_sets)
     for what, asked in (("--train-lengths", config.train_lengths), ("--test-lengths", evaluation.test_lengths)):
-        if asked and asked[0] < task.smallest_length:
-            raise UserError(f"{what} begins at {asked[0]}, but the shortest {task.name} is {task.smallest_length}")
+        for length in asked:
+            check_length(task, length, what)
     experiment.pe.check(task, (*config.train_lengths, *evaluation.test_lengths), experiment.causal)
     for test_set in experiment.test_sets():
         if test_set.task.vocabulary != task.vocabulary:
             raise Refusal(f"--axis {evaluation.axis} would change the vocabulary of {task.name}")
         experiment.pe.check(test_set.task, (test_set.length,), experiment.causal)
     experiment.data(0, torch.device("cpu"))
+
+
+def check_length(task: Task, length: int, what: str) -> None:
+    """Raises UserError, naming `what` asks for it, for a nominal length that the task does not have."""
+    try:
+        task.check_length(length)
+    except UserError as error:
+        raise UserError(f"{what} asks for length {length:,}, but {error}") from None
 
 
 def check_sections(user: Sections, task: Task, pe: Expression, registry: Registry) -> None:
@@ -175,8 +183,8 @@ def read_sweep(top: TopLevel) -> EvaluationConfig:
 
 
 def development_lengths(experiment: Experiment) -> tuple[int, ...]:
-    """The lengths beyond training that are looked at while training: 1.25, 1.5 and 2 times the longest trained, as far
-    as the encodings reach."""
+    """The lengths beyond training that are looked at while training: 1.25, 1.5 and 2 times the longest trained, where
+    the task has them and as far as the encodings reach."""
     longest = experiment.config.train_lengths[-1]
     wanted = sorted({-(-longest * factor // 4) for factor in (5, 6, 8)})
     return tuple(length for length in wanted if _fits(experiment, length))
@@ -184,8 +192,9 @@ def development_lengths(experiment: Experiment) -> tuple[int, ...]:
 
 def _fits(experiment: Experiment, length: int) -> bool:
     try:
+        experiment.task.check_length(length)
         experiment.pe.check(experiment.task, (length,), experiment.causal)
-    except Refusal:
+    except UserError:
         return False
     return True
 

@@ -17,6 +17,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from algolen.batch import Batch, Structure
+from algolen.errors import UserError
 from algolen.random import Random
 
 PADDING = 0
@@ -43,17 +44,21 @@ class Task(ABC):
     """An algorithmic task of a nominal length that can be trained on and tested at any length.
 
     name: how users call it. version: raised whenever what it samples changes. source: where the task is defined.
-    layout: see `Layout`. test_sets: name of each kind of test set and what is in it; "random" comes first.
-    axes: the integer or float options along which a sweep may vary a test besides length; the vocabulary must not
-    depend on them.
+    test_sets: name of each kind of test set and what is in it; "random" comes first. axes: the integer or float options
+    (some may be None at first) along which a sweep may vary a test besides length; the vocabulary must not depend on
+    them.
     """
 
     name: ClassVar[str]
     version: ClassVar[int]
     source: ClassVar[str]
-    layout: ClassVar[Layout]
     axes: ClassVar[tuple[str, ...]] = ()
     test_sets: ClassVar[Mapping[str, str]] = {"random": "drawn as in training"}
+
+    @property
+    @abstractmethod
+    def layout(self) -> Layout:
+        """Where the answers stand. `layout = Layout.SUFFIX` in the class is enough where no option changes it."""
 
     @property
     @abstractmethod
@@ -68,6 +73,11 @@ class Task(ABC):
     @property
     def smallest_length(self) -> int:
         return 1
+
+    def check_length(self, length: int) -> None:
+        """Raises UserError, naming lengths nearby that there are, if no example has that nominal length."""
+        if length < self.smallest_length:
+            raise UserError(f"the shortest {self.name} is {self.smallest_length}")
 
     @property
     def coupled_axes(self) -> int:

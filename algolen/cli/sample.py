@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 def sample(
     task: Annotated[str, typer.Argument(help="The task.")],
-    length: Annotated[int, typer.Option("--length", help="The nominal length.")] = 5,
+    length: Annotated[
+        int | None, typer.Option("--length", help="The nominal length; unset: 5, or the next one that the task has.")
+    ] = None,
     pe: Annotated[str, typer.Option("--pe", help="Show the position ids of these encodings.")] = "",
     examples: Annotated[int, typer.Option("--examples", min=1, max=100_000, help="How many examples.")] = 2,
     test_set: Annotated[str, typer.Option("--test-set", help="The kind of test set.")] = "random",
@@ -47,10 +49,12 @@ def sample(
     sections = configuration.settings(settings or [])
     made = experiments.make_task(task, sections, registry)
     check_kinds(made, [test_set])
+    length = _default_length(made) if length is None else length
     if not made.smallest_length <= length <= lengths.LARGEST:
         raise UserError(
             f"--length {length}: lengths of {made.name} go from {made.smallest_length} to {lengths.LARGEST:,}"
         )
+    experiments.check_length(made, length, "--length")
     expression = parse(pe or "nope", registry.encoding, sections)
     experiments.check_sections(sections, made, expression, registry)
     expression.check(made, (length,), made.layout.causal)
@@ -69,6 +73,17 @@ def sample(
         common.print_json(shown)
     else:
         _print(shown, made, expression if pe else None)
+
+
+def _default_length(task: Task) -> int:
+    length = max(5, task.smallest_length)
+    while True:
+        try:
+            task.check_length(length)
+        except UserError:
+            length += 1
+        else:
+            return length
 
 
 def _example(task: Task, test_set: str, batch: Batch, streams: dict[str, Tensor], row: int) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def describe(cls: type[Task]) -> dict[str, Any]:
         "version": cls.version,
         "summary": first_paragraph(cls),
         "source": cls.source,
-        "layout": cls.layout.value,
+        "layout": task.layout.value,
         "vocabulary": list(task.vocabulary),
         "structure": sorted(task.structures),
         "axes": list(cls.axes),

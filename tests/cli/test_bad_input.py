@@ -177,6 +177,8 @@ LENGTHS = [
     train("a seed below 0", "--seeds=-1", says=("--seeds '-1'", "0-4")),
     train("too many seeds", "--seeds", "0-100000", says=("more than 10,000 seeds",)),
     Case("sample of length 0", ("sample", "addition", "--length", "0"), ("--length 0", "from 1 to 1,000,000")),
+    Case("sample of an odd length", ("sample", "flip-flop", "--length", "7"), ("--length", "length 7", "6 or 8")),
+    train("odd lengths", "--task", "flip-flop", "--pe", "nope", "--train-lengths", "4-8", says=("5", "4:64:2")),
     Case("sample too long", ("sample", "addition", "--length", "9" * 30), ("from 1 to 1,000,000",)),
     train("table too short", "--test-lengths", "2,300", says=("coupling.ids=202", "--set coupling.ids=302")),
     train("learned table too short", "--pe", "learned", "--test-lengths", "300", says=("--set learned.table=904",)),

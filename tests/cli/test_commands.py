@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from algolen import registry
 from algolen.store import Store
 from tests.conftest import SMOKE, CommandLine
 
@@ -311,6 +312,16 @@ def test_options_change_what_is_sampled(algolen: CommandLine) -> None:
         algolen, "sample", "addition", "--length", "2", "--examples", "1", "--set", "addition.operands=4"
     )
     assert example["input"].count("+") == 3
+
+
+@pytest.mark.parametrize("task", sorted(registry.load().tasks))
+def test_every_task_can_be_sampled_and_trained_without_naming_lengths(algolen: CommandLine, task: str) -> None:
+    (example,) = by_json(algolen, "sample", task, "--examples", "1")
+    assert any(example["scored"])
+    for preset in ("smoke", "cpu"):
+        planned = algolen("train", "--task", task, "--pe", "nope", "--preset", preset, "--dry-run", "--device", "cpu")
+        assert planned.code == 0, planned.stderr
+        assert "None" not in planned.stderr
 
 
 @pytest.mark.parametrize("command", ["tasks", "encodings"])
