@@ -92,6 +92,10 @@ class Task(ABC):
         """The largest coupled id of examples of that nominal length, with start 1."""
         raise NotImplementedError(f"task {self.name} couples no positions")
 
+    def longest_number(self, length: int) -> int:
+        """The longest run of digits (see `Structure.digit_BT`) in examples of that nominal length."""
+        return self.tape_length(length)
+
     @property
     def structure_is_causal(self) -> bool:
         """Whether a token's structure follows from the prompt and the tokens before it.

@@ -36,10 +36,10 @@ def cost(experiment: Experiment, parameters: int, steps: int) -> Cost:
     return Cost(steps, examples, round(examples * mean_tape), examples * (6 * parameters * mean_tape + pairs))
 
 
-def announce(
-    console: Console, experiment: Experiment, seeds: Sequence[int], device: torch.device, threads: int, db: Path
-) -> None:
-    """Prints the plan."""
+def describe(
+    experiment: Experiment, seeds: Sequence[int], device: torch.device, threads: int, db: Path
+) -> dict[str, str]:
+    """The plan, a line for each of its sides."""
     import torch
 
     config = experiment.config
@@ -49,8 +49,8 @@ def announce(
     written = config.pe if config.pe == config.expansion else f"{config.pe} (= {config.expansion})"
     test = experiment.evaluation
     greedy = experiment.pe.not_greedy(experiment.task)
-    lines = {
-        "run": f"{config.task} with {written}, seeds {', '.join(map(str, seeds))}",
+    return {
+        "run": f"{config.task} with {written}, seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}",
         "lengths": f"trained on {lengths.show(config.train_lengths)}, tested on {lengths.show(test.test_lengths)}"
         f" ({test.examples:,} examples each: {', '.join(test.test_sets)}{_axis(experiment)})",
         "task": _options(config.task_options),
@@ -60,10 +60,21 @@ def announce(
         f"{spent.tokens:,} tokens, {spent.operations:.2g} operations a seed",
         "exact match": "equals greedy decoding" if greedy is None else f"greedy: no ({greedy})",
         "device": f"{device}, {threads} thread{'s' if threads > 1 else ''}",
-        "kept in": f"{db} and {db.parent / 'runs'}{'/'}{config.hash()}-…",
+        "kept in": f"{db} and {db.parent / 'runs' / config.hash()}-…",
     }
-    for name, text in lines.items():
-        console.print(f"[dim]{name:>12}[/dim]  {text}", soft_wrap=True)
+
+
+def announce(console: Console, plan: dict[str, str]) -> None:
+    """Prints the plan."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right", style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in plan.items():
+        table.add_row(name, Text(text))
+    console.print(table)
 
 
 def _model(experiment: Experiment, parameters: int) -> str:

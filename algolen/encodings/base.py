@@ -110,7 +110,8 @@ class Encoding(nn.Module):
     "embedding", "ids", "rotary", "bias". paper: the source. status: "published", or "unconfirmed" or "proposed" where
     the reference says so. needs: the parts of `Structure` it reads. causal_only: refuses bidirectional attention.
     reads_ids: whether it looks at the stream of ids at all. maps_ids: it overrides `map_ids`. reader: for encodings
-    that only map ids, the encoding that reads them where the user names none.
+    that only map ids, the encoding that reads them where the user names none. replaces_ids: a map that does not look
+    at the ids it is given. draws_at_test: whether positions are drawn at test as well (see `Phase`).
 
     Options: a frozen dataclass, the encoding's options with defaults.
     """
@@ -124,6 +125,8 @@ class Encoding(nn.Module):
     causal_only: ClassVar[bool] = False
     reads_ids: ClassVar[bool] = False
     maps_ids: ClassVar[bool] = False
+    replaces_ids: ClassVar[bool] = False
+    draws_at_test: ClassVar[bool] = False
     reader: ClassVar[str | None] = None
     Options: ClassVar[type] = NoOptions
 
@@ -151,6 +154,14 @@ class Encoding(nn.Module):
     @classmethod
     def accept(cls, options: Any, ids: Ids, task: Task, length: int) -> None:
         """Raises Refusal if the encoding cannot read such a stream."""
+
+    @classmethod
+    def check_shape(cls, options: Any, shape: Shape) -> None:
+        """Raises Refusal if the encoding does not fit into a model of that shape."""
+
+    @classmethod
+    def check_task(cls, options: Any, task: Task, length: int) -> None:
+        """Raises Refusal if streams of its own would not fit at that nominal length."""
 
     @classmethod
     def ceiling(cls, options: Any) -> int | None:

@@ -39,6 +39,8 @@ class Offset(Encoding):
 
     @classmethod
     def map_range(cls, options: OffsetOptions, ids: Ids, task: Task, length: int) -> Ids:
+        if not ids.increasing:
+            raise Refusal("offset would shift ids that have a random start of their own; leave it out")
         if ids.largest >= options.ids:
             raise Refusal(
                 f"offset.ids={options.ids} is too few for {task.name} of length {length}, which takes "

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 from algolen import options
 from algolen.batch import Batch
-from algolen.errors import UserError
+from algolen.errors import UserError, nearest
 from algolen.random import Random
 from algolen.task import Task
 
@@ -82,4 +82,6 @@ def check_kinds(task: Task, kinds: Sequence[str]) -> None:
     """Raises UserError for a kind of test set that the task does not have."""
     for kind in kinds:
         if kind not in task.test_sets:
-            raise UserError(f"task {task.name} has no test set '{kind}'; it has: {', '.join(task.test_sets)}")
+            close = nearest(kind, task.test_sets)
+            hint = f"did you mean '{close}'? " if close else ""
+            raise UserError(f"task {task.name} has no test set '{kind}'; {hint}it has: {', '.join(task.test_sets)}")

@@ -5,12 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from algolen.store import owner as owners
 from algolen.store.base import Connected, now, seconds_since
+from algolen.store.owner import lost
 from algolen.store.rows import Claim, Ending, EnvironmentRow
-
-GRACE = 15 * 60.0
-"""Seconds without a heartbeat after which a run may be taken over."""
 
 
 class Claims(Connected):
@@ -88,7 +85,7 @@ def _refusal(run: dict[str, Any], asking: str) -> Claim | None:
         return Claim("done", run["id"], run["attempt"], run["owner"], previous="done", step=run["step"])
     if run["status"] != "running" or run["owner"] == asking:
         return None
-    age = seconds_since(run["heartbeat_at"])
-    if age > GRACE or owners.gone(run["owner"]):
+    if lost(run["owner"], run["heartbeat_at"]):
         return None
+    age = seconds_since(run["heartbeat_at"])
     return Claim("held", run["id"], run["attempt"], run["owner"], age, previous="running", step=run["step"])
