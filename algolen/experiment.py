@@ -5,7 +5,7 @@ Everything that can be wrong with a request is found here, before anything is wr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -137,15 +137,26 @@ def check(experiment: Experiment) -> None:
     if task.layout is Layout.SUFFIX and not experiment.causal:
         raise Refusal(f"task {task.name} feeds its answer back; with bidirectional attention the model would read it")
     check_kinds(task, evaluation.test_sets)
-    for what, asked in (("--train-lengths", config.train_lengths), ("--test-lengths", evaluation.test_lengths)):
-        if asked and asked[0] < task.smallest_length:
-            raise UserError(f"{what} begins at {asked[0]}, but the shortest {task.name} is {task.smallest_length}")
+    check_lengths(task, config.train_lengths, "--train-lengths")
+    for varied in dict.fromkeys(test_set.task for test_set in experiment.test_sets()):
+        check_lengths(varied, evaluation.test_lengths, "--test-lengths")
     experiment.pe.check(task, (*config.train_lengths, *evaluation.test_lengths), experiment.causal)
     for test_set in experiment.test_sets():
         if test_set.task.vocabulary != task.vocabulary:
             raise Refusal(f"--axis {evaluation.axis} would change the vocabulary of {task.name}")
         experiment.pe.check(test_set.task, (test_set.length,), experiment.causal)
     experiment.data(0, torch.device("cpu"))
+
+
+def check_lengths(task: Task, asked: Sequence[int], what: str) -> None:
+    """Raises UserError, naming `what` was asked, if increasing lengths begin below or go beyond those of the task."""
+    if asked and asked[0] < task.smallest_length:
+        raise UserError(f"{what} begins at {asked[0]}, but the shortest {task.name} is {task.smallest_length}")
+    if asked and task.largest_length is not None and asked[-1] > task.largest_length:
+        raise UserError(
+            f"{what} goes up to {asked[-1]}, but the longest {task.name} is {task.largest_length}: "
+            f"{task.largest_length_reason}"
+        )
 
 
 def check_sections(user: Sections, task: Task, pe: Expression, registry: Registry) -> None:
@@ -176,7 +187,7 @@ def read_sweep(top: TopLevel) -> EvaluationConfig:
 
 def development_lengths(experiment: Experiment) -> tuple[int, ...]:
     """The lengths beyond training that are looked at while training: 1.25, 1.5 and 2 times the longest trained, as far
-    as the encodings reach."""
+    as the task and the encodings reach."""
     longest = experiment.config.train_lengths[-1]
     wanted = sorted({-(-longest * factor // 4) for factor in (5, 6, 8)})
     return tuple(length for length in wanted if _fits(experiment, length))
@@ -184,8 +195,9 @@ def development_lengths(experiment: Experiment) -> tuple[int, ...]:
 
 def _fits(experiment: Experiment, length: int) -> bool:
     try:
+        check_lengths(experiment.task, (length,), "")
         experiment.pe.check(experiment.task, (length,), experiment.causal)
-    except Refusal:
+    except UserError:
         return False
     return True
 

@@ -70,6 +70,16 @@ class Task(ABC):
         return 1
 
     @property
+    def largest_length(self) -> int | None:
+        """The largest nominal length there is with these options; None where nothing bounds it."""
+        return None
+
+    @property
+    def largest_length_reason(self) -> str:
+        """What bounds the length, in terms of options a user can change; not read where nothing does."""
+        return ""
+
+    @property
     def coupled_axes(self) -> int:
         """How many axes coupled ids have."""
         return 1

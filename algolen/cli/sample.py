@@ -50,6 +50,7 @@ def sample(
         raise UserError(
             f"--length {length}: lengths of {made.name} go from {made.smallest_length} to {lengths.LARGEST:,}"
         )
+    experiments.check_lengths(made, (length,), "--length")
     expression = parse(pe or "nope", registry.encoding, sections)
     experiments.check_sections(sections, made, expression, registry)
     expression.check(made, (length,), made.layout.causal)

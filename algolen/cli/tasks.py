@@ -38,7 +38,8 @@ def describe(cls: type[Task]) -> dict[str, Any]:
     from algolen import options
 
     task = options.read(cls, {}, cls.name)
-    shortest = task.smallest_length
+    shortest, longest = task.smallest_length, task.largest_length
+    example = max(10, shortest) if longest is None else min(max(10, shortest), longest)
     return {
         "name": cls.name,
         "version": cls.version,
@@ -49,9 +50,10 @@ def describe(cls: type[Task]) -> dict[str, Any]:
         "structure": sorted(task.structures),
         "axes": list(cls.axes),
         "shortest": shortest,
-        "tape_length_at_10": task.tape_length(max(10, shortest)),
-        "chance_at_10": task.chance(max(10, shortest)),
-        "input_blind_at_10": task.input_blind(max(10, shortest)),
+        "longest": longest,
+        "tape_length_at_10": task.tape_length(example),
+        "chance_at_10": task.chance(example),
+        "input_blind_at_10": task.input_blind(example),
         "test_sets": dict(cls.test_sets),
         "options": [asdict(option) for option in options.describe(cls)],
     }
