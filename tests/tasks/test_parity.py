@@ -78,6 +78,15 @@ def test_ids_stay_within_the_table_whatever_a_wrong_model_writes(task: Parity, l
     assert alone[1] <= task.largest_coupled_id(length)
 
 
+def test_ids_take_no_more_room_than_they_need_at_any_length() -> None:
+    for scratchpad in (False, True):
+        task = Parity(scratchpad=scratchpad)
+        for length in (1, 2, 30):
+            coupled_BTA = draw(task, length, 2).structure.coupled_BTA
+            assert coupled_BTA is not None
+            assert int(coupled_BTA.max()) == task.largest_coupled_id(length)
+
+
 # Answers --------------------------------------------------------------------------------------------------------------
 
 
