@@ -147,9 +147,10 @@ def check(experiment: Experiment) -> None:
             "--set model.attention=task"
         )
     check_kinds(task, evaluation.test_sets)
-    for what, asked in (("--train-lengths", config.train_lengths), ("--test-lengths", evaluation.test_lengths)):
-        for length in asked:
-            check_length(task, length, what)
+    for length in config.train_lengths:
+        check_length(task, length, "--train-lengths")
+    for test_set in experiment.test_sets():
+        check_length(test_set.task, test_set.length, "--test-lengths")
     shape = Shape(config.model.layers, config.model.width, config.model.heads)
     experiment.pe.check(task, (*config.train_lengths, *evaluation.test_lengths), experiment.causal, shape)
     if evaluation.positions == "even" and not experiment.pe.draws_at_test:

@@ -8,6 +8,7 @@ import typer
 
 from algolen.cli import common
 from algolen.cli.common import AsJson, Plugins
+from algolen.cli.describe import nearest_length
 from algolen.errors import UserError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def sample(
     sections = configuration.settings(settings or [])
     made = experiments.make_task(task, sections, registry)
     check_kinds(made, [test_set])
-    length = _default_length(made) if length is None else length
+    length = nearest_length(made, 5) if length is None else length
     if not made.smallest_length <= length <= lengths.LARGEST:
         raise UserError(
             f"--length {length}: lengths of {made.name} go from {made.smallest_length} to {lengths.LARGEST:,}"
@@ -73,17 +74,6 @@ def sample(
         common.print_json(shown)
     else:
         _print(shown, made, expression if pe else None)
-
-
-def _default_length(task: Task) -> int:
-    length = max(5, task.smallest_length)
-    while True:
-        try:
-            task.check_length(length)
-        except UserError:
-            length += 1
-        else:
-            return length
 
 
 def _example(task: Task, test_set: str, batch: Batch, streams: dict[str, Tensor], row: int) -> dict[str, Any]:

@@ -338,6 +338,25 @@ def test_everything_there_is_is_listed_and_described(algolen: CommandLine, comma
         assert [o["name"] for o in described["options"] if f"{name}.{o['name']}" not in alone] == []
 
 
+def test_a_task_is_described_as_far_as_it_goes(algolen: CommandLine) -> None:
+    short = algolen.write("short.py", SHORT)
+    described = by_json(algolen, "tasks", "short", "--plugin", short)
+    assert described["tape_length_at_10"] == 10
+    assert described["chance_at_10"] == pytest.approx(1 / 24)
+
+
+SHORT = """
+from dataclasses import dataclass
+from algolen.tasks.copying import Copy
+
+@dataclass(frozen=True)
+class Short(Copy):
+    name = "short"
+    alphabet: int = 4
+    unique: bool = True
+"""
+
+
 def test_doctor_knows_what_is_installed_and_what_the_database_holds(trained: CommandLine) -> None:
     import torch
 

@@ -208,7 +208,6 @@ EXPRESSIONS = (
     "learned",
     "offset",
     "coupling",
-    "coupling+offset",
     "distance",
     "coupling+distance",
     "gate",

@@ -22,6 +22,7 @@ from algolen.batch import STRUCTURES, Batch, Structure
 from algolen.errors import UserError
 from algolen.random import Random
 from algolen.task import PADDING, Layout, Task
+from tests.conftest import CommandLine
 
 MORE: dict[str, list[dict[str, Any]]] = {
     "addition": [
@@ -48,6 +49,9 @@ MORE: dict[str, list[dict[str, Any]]] = {
         {"blanks": 7.0, "blanks_counted": "total"},
         {"blanks": 16.0, "blanks_counted": "total", "answer": "markers"},
     ],
+    "parity": [{"scratchpad": True, "bits": "ones"}],
+    "copy": [{"alphabet": 2}, {"alphabet": 300}, {"alphabet": 300, "unique": True}],
+    "reverse": [{"alphabet": 2}, {"alphabet": 300, "unique": True}],
 }
 
 DEVICES = [name for name, there in (("cuda", torch.cuda.is_available()), ("mps", torch.mps.is_available())) if there]
@@ -372,3 +376,16 @@ def test_tasks_describe_themselves(task: Task) -> None:
     assert next(iter(task.test_sets)) == "random"
     assert all(task.test_sets.values())
     assert all(option.description for option in options.describe(type(task)))
+
+
+# Use ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", registry.load().tasks)
+def test_the_presets_suit_every_task(name: str, algolen: CommandLine) -> None:
+    pe = "coupling" if "coupled" in options.read(registry.load().task(name), {}, name).structures else "nope"
+    planned = algolen("train", "--task", name, "--pe", pe, "--dry-run")
+    assert planned.code == 0, planned.stderr
+    few = ("--preset", "smoke", "--set", "train.steps=5", "--device", "cpu")
+    trained = algolen("train", "--task", name, "--pe", pe, *few)
+    assert trained.code == 0, trained.stderr
