@@ -18,7 +18,7 @@ from algolen import __version__, checkpoint
 from algolen.errors import Diverged, UserError
 from algolen.evaluation import sweep
 from algolen.evaluation.counting import Counts
-from algolen.evaluation.test_sets import TestSet
+from algolen.evaluation.test_sets import TestSet, spread
 from algolen.experiment import DEVELOPMENT_SEED, Experiment, development_lengths
 from algolen.identity import canonical_json
 from algolen.model import Transformer
@@ -36,6 +36,7 @@ from algolen.store import (
     Store,
     this_process,
 )
+from algolen.training.data import TrainingData
 from algolen.training.loop import Check, Interrupted, Progress, Training
 
 FIXED = "fixed"
@@ -100,28 +101,32 @@ class Runner:
             config.hash(),
             seed,
             data.steps,
-            sum(parameter.numel() for parameter in model.parameters()),
+            _parameters(model),
             self.experiment.pe.not_greedy(self.experiment.task) is None,
             owner,
             environment(self.device, config.train.compile),
+            again=self.retrain,
         )
         if claim.outcome == "held":
             age = round(claim.heartbeat_age or 0)
             return Outcome(run_id, seed, "held", f"process {claim.owner} is at it, last heard of {age} s ago")
-        if claim.outcome == "done" and not self.retrain:
+        if claim.outcome == "done":
             if not self._missing(run_id, data.steps):
                 return Outcome(run_id, seed, "done")
             if not self._checkpoint(run_id, "last").exists():
                 raise self._no_checkpoint(run_id, "last")
-        outcome = self._execute(run_id, seed, model, data.steps, owner)
-        was_done = self.retrain and claim.outcome == "done"
-        return replace(outcome, compared=True) if was_done and outcome.status == "done" else outcome
+        was_done = claim.previous == "done"
+        if self.retrain and was_done:
+            forget(self.folder / run_id)
+        outcome = self._execute(run_id, seed, model, data, owner)
+        compared = self.retrain and was_done and outcome.status == "done"
+        return replace(outcome, compared=True) if compared else outcome
 
-    def _execute(self, run_id: str, seed: int, model: Transformer, steps: int, owner: str) -> Outcome:
+    def _execute(self, run_id: str, seed: int, model: Transformer, data: TrainingData, owner: str) -> Outcome:
         recorder = _Recorder(self, run_id, owner, model)
         training = Training(
             model,
-            self.experiment.data(seed, self.device),
+            data,
             run_id,
             self.folder / run_id,
             recorder.look,
@@ -130,13 +135,11 @@ class Runner:
         )
         progress = Progress()
         try:
-            if self.retrain:
-                forget(self.folder / run_id)
             with self._remade(run_id):
                 training.resume()
-            self.listener.training(run_id, seed, _parameters(model), training.progress.step, steps)
+            self.listener.training(run_id, seed, _parameters(model), training.progress.step, data.steps)
             progress = training.run()
-            self._sweep(run_id, model, steps)
+            self._sweep(run_id, model, data.steps)
         except Diverged as error:
             return self._end(run_id, seed, owner, "diverged", str(error), training.progress)
         except Interrupted as error:
@@ -216,14 +219,19 @@ class Runner:
 
         Raises UserError, with the command that makes it, if the checkpoint is not there.
         """
-        path = self._checkpoint(run_id, kind)
+        path, run = self._checkpoint(run_id, kind), self.store.run(run_id)
+        if run.status != "done":
+            raise UserError(
+                f"run {run_id} is {run.status} at step {run.step:,} of {run.steps:,}; "
+                f"`algolen train` with its settings (algolen show {run_id} --toml) takes it to the end"
+            )
         if not path.exists():
             raise self._no_checkpoint(run_id, kind)
         with self._remade(run_id):
-            self._check_unchanged(run_id, kind, path)
             found = checkpoint.read(path, self.device)
             if found.facts.get("run") != run_id:
                 raise UserError(f"'{path}' belongs to run {found.facts.get('run', 'unknown')}, not to {run_id}")
+            self._check_unchanged(run_id, kind, path)
         model = self.experiment.model(0, self.device)
         model.load_state_dict(found.part("model"))
         return self._sweep(run_id, model, int(found.facts["step"]), kind)
@@ -252,12 +260,14 @@ class _Recorder:
 
     def look(self, step: int) -> Check:
         """The in-distribution loss and the out-of-distribution points on development sets."""
-        loss = sum((point.total for point in self._points(_spread(self.experiment.config.train_lengths))), Counts())
+        loss = sum((point.total for point in self._points(spread(self.experiment.config.train_lengths))), Counts())
         return Check(step, loss.loss / loss.tokens, tuple(self._points(self._beyond)))
 
     def _points(self, lengths: Sequence[int]) -> Iterator[sweep.Point]:
         for length in lengths:
-            test_set = TestSet(self.experiment.task, "random", length, DEVELOPMENT_EXAMPLES, DEVELOPMENT_SEED)
+            test_set = TestSet(
+                self.experiment.task, "random", length, DEVELOPMENT_EXAMPLES, DEVELOPMENT_SEED, purpose="development"
+            )
             yield sweep.evaluate(self.model, test_set, self.runner.device)
 
     def stepped(self, step: int, loss: float | None) -> None:
@@ -357,13 +367,6 @@ def _git(folder: Path, *arguments: str) -> str:
 
 def _key(test_set: TestSet) -> PointKey:
     return PointKey(test_set.kind, test_set.length, test_set.axis, test_set.axis_value)
-
-
-def _spread(lengths: Sequence[int], count: int = 8) -> list[int]:
-    """At most `count` of the lengths, evenly spread, both ends among them."""
-    if len(lengths) <= count:
-        return list(lengths)
-    return [lengths[round(place * (len(lengths) - 1) / (count - 1))] for place in range(count)]
 
 
 def _parameters(model: Transformer) -> int:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import torch
+
 from algolen import lengths
+from algolen.evaluation.test_sets import TestSet, spread
 from algolen.experiment import Experiment
 
 if TYPE_CHECKING:
-    import torch
     from rich.console import Console
 
 
@@ -25,27 +27,40 @@ class Cost:
     operations: float
 
 
-def cost(experiment: Experiment, parameters: int, steps: int) -> Cost:
-    """The cost of training one seed: 6 operations a parameter and token, and 12 a layer, width and pair of tokens."""
-    config = experiment.config
-    tapes = [experiment.task.tape_length(length) for length in config.train_lengths]
-    examples = steps * config.train.batch
-    mean_tape = sum(tapes) / len(tapes)
-    mean_pairs = sum(tape**2 for tape in tapes) / len(tapes)
-    pairs = 12 * config.model.layers * config.model.width * mean_pairs / (2 if experiment.causal else 1)
-    return Cost(steps, examples, round(examples * mean_tape), examples * (6 * parameters * mean_tape + pairs))
+def cost(experiment: Experiment, steps: int) -> Cost:
+    """The cost of training one seed, from matrix products alone, forward and backward.
+
+    A token costs 6 operations for each weight of the matrices it passes, a pair of tokens 12 a layer and unit of width;
+    in the last block, what follows attention is computed only where something is predicted. Averages over lengths.
+    """
+    model, train, causal = experiment.config.model, experiment.config.train, experiment.causal
+    hidden = round(model.ff_ratio * model.width)
+    projections = 3 * model.width**2
+    after = model.width * experiment.pe.attention_heads(model.heads) * (model.width // model.heads)
+    after += (3 if model.activation == "geglu" else 2) * model.width * hidden
+    unembed = model.width * len(experiment.task.vocabulary)
+    tokens, operations = 0.0, 0.0
+    seen = spread(experiment.config.train_lengths)
+    for length in seen:
+        batch = TestSet(experiment.task, "random", length, 1, 0).batch(0, 1, torch.device("cpu"))
+        tape = batch.tape_length
+        predicted = tape - batch.predicted_from
+        weights = tape * (model.layers * projections + (model.layers - 1) * after) + predicted * (after + unembed)
+        pairs = model.layers * model.width * tape**2 / (2 if causal else 1)
+        tokens += tape / len(seen)
+        operations += (6 * weights + 12 * pairs) / len(seen)
+    examples = steps * train.batch
+    return Cost(steps, examples, round(examples * tokens), examples * operations)
 
 
 def describe(
     experiment: Experiment, seeds: Sequence[int], device: torch.device, threads: int, db: Path
 ) -> dict[str, str]:
     """The plan, a line for each of its sides."""
-    import torch
-
     config = experiment.config
     model = experiment.model(seeds[0], torch.device("cpu"))
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    spent = cost(experiment, parameters, experiment.data(seeds[0], torch.device("cpu")).steps)
+    spent = cost(experiment, experiment.data(seeds[0], torch.device("cpu")).steps)
     written = config.pe if config.pe == config.expansion else f"{config.pe} (= {config.expansion})"
     test = experiment.evaluation
     greedy = experiment.pe.not_greedy(experiment.task)

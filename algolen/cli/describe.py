@@ -20,13 +20,13 @@ def first_paragraph(cls: type) -> str:
 
 def nearest_length(task: Task, wanted: int) -> int:
     """The nominal length a task has that is nearest to one, longer ones first."""
-    for length in (*range(wanted, wanted + 100), *range(wanted - 1, 0, -1)):
+    for length in (*range(wanted, wanted + 100), *range(wanted - 1, 1, -1)):
         try:
             task.check_length(length)
         except UserError:
             continue
         return length
-    return task.smallest_length
+    return 1
 
 
 def print_options(console: Console, section: str, options: list[dict[str, Any]]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from algolen import options
@@ -77,7 +77,14 @@ class Expression:
 
     def build(self, shape: Shape, init: Initialiser) -> Encodings:
         """The module that a model calls."""
+        shape = replace(shape, attention_heads=self.attention_heads(shape.heads))
         return Encodings([m.cls(m.options, shape, init / m.cls.name) for m in self.members])
+
+    def attention_heads(self, heads: int) -> int:
+        """How many heads attend, of `heads` projected ones."""
+        for member in self.members:
+            heads = member.cls.attention_heads(member.options, heads)
+        return heads
 
 
 def parse(

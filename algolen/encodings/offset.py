@@ -33,7 +33,6 @@ class Offset(Encoding):
     name = "offset"
     kind = "ids"
     paper = "Cho et al. 2024, arXiv 2405.20671 (its baseline of absolute positions from a random start)"
-    maps_ids = True
     reader = "learned"
     Options = OffsetOptions
 

@@ -76,7 +76,7 @@ def activation_bytes(model: Transformer, tape: int) -> int:
     """Roughly what the activations of one example take in a forward pass without gradients."""
     config = model.config
     by_token = config.width * 8 + round(config.ff_ratio * config.width) * 4
-    heads = model.encodings.attention_heads(config.heads)
+    heads = model.attention_heads
     by_pair = 6 * heads * tape if model.encodings.touches_logits else 0
     return 4 * tape * (by_token + by_pair)
 
