@@ -20,7 +20,8 @@ def first_paragraph(cls: type) -> str:
 
 def nearest_length(task: Task, wanted: int) -> int:
     """The nominal length a task has that is nearest to one, longer ones first."""
-    for length in (*range(wanted, wanted + 100), *range(wanted - 1, 1, -1)):
+    candidates: list[int] = [*range(wanted, wanted + 100), *range(wanted - 1, 1, -1)]
+    for length in candidates:
         try:
             task.check_length(length)
         except UserError:
