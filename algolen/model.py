@@ -66,7 +66,7 @@ class Attention(nn.Module):
 
     def forward(
         self, x_BTD: Tensor, site: Site, encodings: Encodings, context: Context, first: int
-    ) -> tuple[Tensor, Context]:
+    ) -> tuple[Tensor, Tensor | None]:
         hq_BTD, hk_BTD = encodings.qk_input(x_BTD, site, context)
         if hq_BTD is hk_BTD is x_BTD:
             qkv_3D = torch.cat((self.query_DD, self.key_DD, self.value_DD))
@@ -79,9 +79,9 @@ class Attention(nn.Module):
         q_BHTK, k_BHTK = encodings.rotate(q_BHTK, k_BHTK, site, context)
         q_BHTK, k_BHTK, v_BHTK = encodings.expand_heads(q_BHTK, k_BHTK, v_BHTK, site, context)
         site = replace(site, q_BHTK=q_BHTK, k_BHTK=k_BHTK)
-        o_BHTK, context = attend(q_BHTK, k_BHTK, v_BHTK, site, encodings, context)
+        o_BHTK, attention_BHTT = attend(q_BHTK, k_BHTK, v_BHTK, site, encodings, context)
         o_BTD = o_BHTK[:, :, first:].transpose(1, 2).flatten(2)
-        return F.linear(o_BTD, self.out_DD), context
+        return F.linear(o_BTD, self.out_DD), attention_BHTT
 
     def _split(self, part_BTD: Tensor) -> Tensor:
         return part_BTD.view(*part_BTD.shape[:2], self.heads, self.head_width).transpose(1, 2)
@@ -89,8 +89,11 @@ class Attention(nn.Module):
 
 def attend(
     q_BHTK: Tensor, k_BHTK: Tensor, v_BHTK: Tensor, site: Site, encodings: Encodings, context: Context
-) -> tuple[Tensor, Context]:
-    """Attention in the order of the contract: logits, × scale, + biases, refine, mask, softmax, average of values."""
+) -> tuple[Tensor, Tensor | None]:
+    """Attention in the order of the contract: logits, × scale, + biases, refine, mask, softmax, average of values.
+
+    Returns the averages and, where a hook touches the logits, the attention itself.
+    """
     factor = encodings.logit_scale(q_BHTK, site, context)
     if not encodings.touches_logits:
         if factor is not None:
@@ -98,7 +101,7 @@ def attend(
         o_BHTK = F.scaled_dot_product_attention(
             q_BHTK, k_BHTK, v_BHTK, attn_mask=site.mask_TT, is_causal=site.causal, scale=site.scale
         )
-        return o_BHTK, context
+        return o_BHTK, None
     logits_BHTT = encodings.logits(q_BHTK, k_BHTK, site, context)
     if logits_BHTT is None:
         logits_BHTT = q_BHTK @ k_BHTK.transpose(-2, -1) * site.scale
@@ -116,8 +119,7 @@ def attend(
     if visible_BHTT is not None:
         mask_TT = mask_TT & visible_BHTT
     attention_BHTT = torch.softmax(logits_BHTT.masked_fill(~mask_TT, float("-inf")), dim=-1)
-    context = encodings.layer_end(site, attention_BHTT, context)
-    return attention_BHTT.to(v_BHTK.dtype) @ v_BHTK, context
+    return attention_BHTT.to(v_BHTK.dtype) @ v_BHTK, attention_BHTT
 
 
 class FeedForward(nn.Module):
@@ -152,7 +154,7 @@ class Block(nn.Module):
 
     def __init__(self, config: ModelConfig, attention_heads: int, init: Initialiser) -> None:
         super().__init__()
-        self.position = config.norm_position
+        self.position, self.last = config.norm_position, config.layers - 1
         self.attention = Attention(config, attention_heads, init / "attention")
         self.feed_forward = FeedForward(config, init / "feed_forward")
         names = ("attention", "feed_forward")
@@ -167,11 +169,15 @@ class Block(nn.Module):
         self, h_BTD: Tensor, site: Site, encodings: Encodings, context: Context, drops: tuple[Tensor, ...], first: int
     ) -> tuple[Tensor, Context]:
         x_BTD = self._enter("attention", h_BTD)
-        update_BTD, context = self.attention(x_BTD, replace(site, x_BTD=x_BTD), encodings, context, first)
+        site = replace(site, x_BTD=x_BTD)
+        update_BTD, attention_BHTT = self.attention(x_BTD, site, encodings, context, first)
         drops = tuple(drop_BTD[:, first:] for drop_BTD in drops)
         h_BTD = self._leave("attention", h_BTD[:, first:], update_BTD, drops[:1])
         update_BTD = self.feed_forward(self._enter("feed_forward", h_BTD))
-        return self._leave("feed_forward", h_BTD, update_BTD, drops[1:]), context
+        h_BTD = self._leave("feed_forward", h_BTD, update_BTD, drops[1:])
+        if attention_BHTT is not None and site.layer < self.last:
+            context = encodings.layer_end(replace(site, h_BTD=h_BTD), attention_BHTT, context)
+        return h_BTD, context
 
     def _enter(self, name: str, h_BTD: Tensor) -> Tensor:
         entered: Tensor = self.before[name](h_BTD) if self.position != "after" else h_BTD

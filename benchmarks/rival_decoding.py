@@ -37,7 +37,7 @@ def with_weights_of(ours: Transformer, positions: int) -> Model:
         "unembed.weight": mine["unembed_VD"],
     }
     if positions:
-        weights["positions.weight"] = mine["encodings.members.learned.tables.0"]
+        weights["positions.weight"] = next(table for name, table in mine.items() if name.endswith("tables.0"))
     model = Model(len(mine["tokens_VD"]), positions)
     model.load_state_dict(weights)
     return model

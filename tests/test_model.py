@@ -228,3 +228,21 @@ def test_an_encoding_is_told_the_layer_and_the_scale_it_is_called_in() -> None:
     batch, positions = building.batch(building.task(), [2])
     model(batch, model.draw(batch, positions, Phase.TEST))
     assert seen == [(layer, 3.0 / math.sqrt(8)) for layer in range(3)]
+
+
+def test_a_layers_end_is_told_its_output_and_attention_and_the_last_layer_has_none() -> None:
+    seen: list[tuple[int, torch.Size, float]] = []
+
+    class Ending(TOYS["state"]):  # type: ignore[misc]
+        name = "ending"
+
+        def layer_end(self, site: Site, attention_BHTT: torch.Tensor) -> torch.Tensor:
+            assert site.h_BTD is not None
+            seen.append((site.layer, site.h_BTD.shape, float(attention_BHTT.detach().sum(-1).mean())))
+            ctx: torch.Tensor = super().layer_end(site, attention_BHTT)
+            return ctx
+
+    model = building.model(building.expression("ending", {"ending": Ending}), layers=3)
+    batch, positions = building.batch(building.task(), [2] * 4)
+    model(batch, model.draw(batch, positions, Phase.TEST))
+    assert seen == [(layer, torch.Size([4, batch.tape_length, 16]), pytest.approx(1.0)) for layer in range(2)]

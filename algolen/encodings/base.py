@@ -83,10 +83,10 @@ class Site:
 
     x_BTD: the block's input after its norm. q_BHTK, k_BHTK: queries and keys as projected, or as rotated for the hooks
     after `rotate` (K is the width of a head). logits_BHTT: scaled (and by `logit_scale` multiplied) logits, not yet
-    masked, and bias_BHTT: summed biases; both only for the hooks that come after them. mask_TT: bool, True where a
-    query (row) may see a key (column); (B, 1, T, T) where padding matters; None on the fused path, which no hook sees.
-    causal: whether the model is. ids_BTA: the stream of ids the encoding reads. ctx: what its `prepare` (or last
-    `layer_end`) returned. layer: which layer, loop: which pass through the
+    masked, and bias_BHTT: summed biases; both only for the hooks that come after them. h_BTD: the block's output, for
+    `layer_end`. mask_TT: bool, True where a query (row) may see a key (column); (B, 1, T, T) where padding matters;
+    None on the fused path, which no hook sees. causal: whether the model is. ids_BTA: the stream of ids the encoding
+    reads. ctx: what its `prepare` (or last `layer_end`) returned. layer: which layer, loop: which pass through the
     layers where they are looped, from 0. scale: what q·k is multiplied by, 1/√K times the logit multiplier.
     """
 
@@ -102,6 +102,7 @@ class Site:
     k_BHTK: Tensor | None = None
     logits_BHTT: Tensor | None = None
     bias_BHTT: Tensor | None = None
+    h_BTD: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -247,7 +248,7 @@ class Encoding(nn.Module):
         return None
 
     def layer_end(self, site: Site, attention_BHTT: Tensor) -> Any:
-        """The ctx for the next layer."""
+        """The ctx for the next layer, from this one's attention and its output `site.h_BTD`; not asked in the last."""
         return site.ctx
 
     def aux_loss(self, ctx: Any) -> Tensor | None:
