@@ -13,6 +13,7 @@ import torch
 
 from algolen import lengths, options
 from algolen.config import EvaluationConfig, ModelConfig, RunConfig, Sections, TopLevel, TrainConfig
+from algolen.contract import check_samples
 from algolen.encodings.base import Shape
 from algolen.encodings.expression import Expression, parse
 from algolen.errors import Refusal, UserError, unknown
@@ -151,6 +152,8 @@ def check(experiment: Experiment) -> None:
         check_length(task, length, "--train-lengths")
     for test_set in experiment.test_sets():
         check_length(test_set.task, test_set.length, "--test-lengths")
+    for length in sorted({config.train_lengths[0], config.train_lengths[-1]}):
+        check_samples(task, length)
     shape = Shape(config.model.layers, config.model.width, config.model.heads)
     experiment.pe.check(task, (*config.train_lengths, *evaluation.test_lengths), experiment.causal, shape)
     if evaluation.positions == "even" and not experiment.pe.draws_at_test:
