@@ -115,11 +115,12 @@ class EvaluationConfig:
     """The length sweep of a trained model; belongs to an evaluation, not to a run."""
 
     test_lengths: tuple[int, ...]
-    examples: Annotated[int, Field(ge=1, description="examples a length")] = 1000
+    examples: Annotated[int, Field(ge=1, le=10_000_000, description="examples a length")] = 1000
     test_seed: Annotated[int, Field(ge=0, lt=2**63, description="of the test sets")] = 0
     test_sets: tuple[str, ...] = ("random",)
     axis: str = ""
     axis_values: tuple[float, ...] = ()
+    positions: Literal["drawn", "even"] = "drawn"
 
 
 @dataclass(frozen=True)
@@ -263,6 +264,7 @@ class TopLevel:
     axis: str | None = None
     examples: int | None = None
     test_seed: int | None = None
+    positions: str | None = None
 
 
 def settings(assignments: Sequence[str]) -> Sections:

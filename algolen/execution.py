@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -15,7 +18,7 @@ from algolen import __version__, checkpoint
 from algolen.errors import Diverged, UserError
 from algolen.evaluation import sweep
 from algolen.evaluation.counting import Counts
-from algolen.evaluation.test_sets import TestSet
+from algolen.evaluation.test_sets import TestSet, spread
 from algolen.experiment import DEVELOPMENT_SEED, Experiment, development_lengths
 from algolen.identity import canonical_json
 from algolen.model import Transformer
@@ -33,10 +36,11 @@ from algolen.store import (
     Store,
     this_process,
 )
+from algolen.training.data import TrainingData
 from algolen.training.loop import Check, Interrupted, Progress, Training
 
-POSITIONS = "fixed"
-"""The policy of position ids at test: the start is 1 (0 for `offset`) and nothing is drawn."""
+FIXED = "fixed"
+"""The policy of positions at test where nothing is drawn: starts are 1 (0 for `offset`)."""
 
 DEVELOPMENT_EXAMPLES = 100
 """Examples a length of the development sets."""
@@ -64,7 +68,7 @@ class Outcome:
     seed: int
     status: str
     reason: str = ""
-    trained: bool = False
+    compared: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,8 @@ class Runner:
         """
         config = self.experiment.config
         run_id = config.run_id(seed)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise UserError(f"checkpoints go to the folder '{self.folder}', but that is a file; move it away")
         model = self.experiment.model(seed, self.device)
         data = self.experiment.data(seed, self.device)
         self.store.add_config(config_row(self.experiment))
@@ -95,26 +101,32 @@ class Runner:
             config.hash(),
             seed,
             data.steps,
-            sum(parameter.numel() for parameter in model.parameters()),
+            _parameters(model),
             self.experiment.pe.not_greedy(self.experiment.task) is None,
             owner,
             environment(self.device, config.train.compile),
+            again=self.retrain,
         )
         if claim.outcome == "held":
             age = round(claim.heartbeat_age or 0)
             return Outcome(run_id, seed, "held", f"process {claim.owner} is at it, last heard of {age} s ago")
-        if claim.outcome == "done" and not self.retrain:
+        if claim.outcome == "done":
             if not self._missing(run_id, data.steps):
                 return Outcome(run_id, seed, "done")
             if not self._checkpoint(run_id, "last").exists():
                 raise self._no_checkpoint(run_id, "last")
-        return self._execute(run_id, seed, model, data.steps, owner)
+        was_done = claim.previous == "done"
+        if self.retrain and was_done:
+            forget(self.folder / run_id)
+        outcome = self._execute(run_id, seed, model, data, owner)
+        compared = self.retrain and was_done and outcome.status == "done"
+        return replace(outcome, compared=True) if compared else outcome
 
-    def _execute(self, run_id: str, seed: int, model: Transformer, steps: int, owner: str) -> Outcome:
+    def _execute(self, run_id: str, seed: int, model: Transformer, data: TrainingData, owner: str) -> Outcome:
         recorder = _Recorder(self, run_id, owner, model)
         training = Training(
             model,
-            self.experiment.data(seed, self.device),
+            data,
             run_id,
             self.folder / run_id,
             recorder.look,
@@ -123,13 +135,11 @@ class Runner:
         )
         progress = Progress()
         try:
-            if self.retrain:
-                forget(self.folder / run_id)
-            training.resume()
-            self.listener.training(run_id, seed, _parameters(model), training.progress.step, steps)
-            trained = training.progress.step < steps
+            with self._remade(run_id):
+                training.resume()
+            self.listener.training(run_id, seed, _parameters(model), training.progress.step, data.steps)
             progress = training.run()
-            self._sweep(run_id, model, steps)
+            self._sweep(run_id, model, data.steps)
         except Diverged as error:
             return self._end(run_id, seed, owner, "diverged", str(error), training.progress)
         except Interrupted as error:
@@ -138,13 +148,13 @@ class Runner:
             self._end(run_id, seed, owner, "interrupted", "stopped at once", training.progress)
             raise
         except Exception as error:
-            reason = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+            reason = str(error) if isinstance(error, UserError) else _reason(error)
             outcome = self._end(run_id, seed, owner, "failed", reason, training.progress)
             if isinstance(error, UserError) and not isinstance(error, Conflict):
                 raise
             return outcome
         self.store.finish(run_id, owner, "done", None, progress.step, progress.seconds)
-        return Outcome(run_id, seed, "done", trained=trained)
+        return Outcome(run_id, seed, "done")
 
     def _end(self, run_id: str, seed: int, owner: str, status: Ending, reason: str, progress: Progress) -> Outcome:
         self.store.finish(run_id, owner, status, reason, progress.step, progress.seconds)
@@ -154,19 +164,32 @@ class Runner:
         return self.folder / run_id / f"{kind}.safetensors"
 
     def _no_checkpoint(self, run_id: str, kind: str) -> UserError:
+        path = self._checkpoint(run_id, kind)
+        return UserError(f"the {kind} checkpoint of run {run_id} is not at {path}; {self._remake(run_id)}")
+
+    def _remake(self, run_id: str) -> str:
+        """How to get a run's checkpoints back."""
         plugin = " --plugin FILE" if self.experiment.config.plugins else ""
-        return UserError(
-            f"the {kind} checkpoint of run {run_id} is not at {self._checkpoint(run_id, kind)}; make it again with: "
-            f"algolen show {run_id} --toml --db {self.store.path} > run.toml; "
+        return (
+            f"make it again with: algolen show {run_id} --toml --db {self.store.path} > run.toml; "
             f"algolen train --config run.toml --retrain --db {self.store.path}{plugin}"
         )
+
+    @contextmanager
+    def _remade(self, run_id: str) -> Iterator[None]:
+        """Says how to make a checkpoint again where reading it fails."""
+        try:
+            yield
+        except UserError as error:
+            raise UserError(f"{error}; {self._remake(run_id)}") from None
 
     # Sweeps -----------------------------------------------------------------------------------------------------------
 
     def _evaluation(self, run_id: str, kind: str = "last") -> EvaluationRow:
         asked = self.experiment.evaluation
         assert kind in ("last", "best")
-        return EvaluationRow(run_id, "best" if kind == "best" else "last", asked.test_seed, asked.examples, POSITIONS)
+        positions = asked.positions if self.experiment.pe.draws_at_test else FIXED
+        return EvaluationRow(run_id, "best" if kind == "best" else "last", asked.test_seed, asked.examples, positions)
 
     def _missing(self, run_id: str, step: int, kind: str = "last") -> list[TestSet]:
         present = self.store.points_present(self._evaluation(run_id, kind).id, step)
@@ -180,24 +203,47 @@ class Runner:
         for test_set in missing:
             if self.asked_to_stop():
                 raise Interrupted(step)
-            point = sweep.evaluate(model, test_set, self.device, advance=self.listener.swept)
+            point = sweep.evaluate(
+                model, test_set, self.device, phase=self.experiment.phase, advance=partial(self._advance, step)
+            )
             self.store.add_points(evaluation_id, step, [stored_point(point)])
         return len(missing)
+
+    def _advance(self, step: int, examples: int) -> None:
+        self.listener.swept(examples)
+        if self.asked_to_stop():
+            raise Interrupted(step)
 
     def sweep_checkpoint(self, run_id: str, kind: str) -> int:
         """Sweeps a saved checkpoint of a run; returns how many test sets were missing.
 
         Raises UserError, with the command that makes it, if the checkpoint is not there.
         """
-        path = self._checkpoint(run_id, kind)
+        path, run = self._checkpoint(run_id, kind), self.store.run(run_id)
+        if run.status != "done":
+            raise UserError(
+                f"run {run_id} is {run.status} at step {run.step:,} of {run.steps:,}; "
+                f"`algolen train` with its settings (algolen show {run_id} --toml) takes it to the end"
+            )
         if not path.exists():
             raise self._no_checkpoint(run_id, kind)
-        found = checkpoint.read(path, self.device)
-        if found.facts.get("run") != run_id:
-            raise UserError(f"'{path}' belongs to run {found.facts.get('run', 'unknown')}, not to {run_id}")
+        with self._remade(run_id):
+            found = checkpoint.read(path, self.device)
+            if found.facts.get("run") != run_id:
+                raise UserError(f"'{path}' belongs to run {found.facts.get('run', 'unknown')}, not to {run_id}")
+            self._check_unchanged(run_id, kind, path)
         model = self.experiment.model(0, self.device)
         model.load_state_dict(found.part("model"))
         return self._sweep(run_id, model, int(found.facts["step"]), kind)
+
+    def _check_unchanged(self, run_id: str, kind: str, path: Path) -> None:
+        """Raises UserError for a file that is not the one training wrote: its counts would be another model's."""
+        written = {artifact.kind: artifact.sha256 for artifact in self.store.artifacts(run_id)}
+        sha256 = written.get(f"{kind} checkpoint")
+        if sha256 is not None and hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
+            raise UserError(
+                f"'{path}' is not a readable checkpoint of this run: it was changed after training wrote it"
+            )
 
 
 class _Recorder:
@@ -206,19 +252,22 @@ class _Recorder:
     def __init__(self, runner: Runner, run_id: str, owner: str, model: Transformer) -> None:
         self.runner, self.run_id, self.owner, self.model = runner, run_id, owner, model
         self.store, self.experiment = runner.store, runner.experiment
+        positions = "drawn" if self.experiment.pe.draws_at_test else FIXED
         self.evaluation = EvaluationRow(
-            run_id, "training", DEVELOPMENT_SEED, DEVELOPMENT_EXAMPLES, POSITIONS, purpose="development"
+            run_id, "training", DEVELOPMENT_SEED, DEVELOPMENT_EXAMPLES, positions, purpose="development"
         )
         self._beyond = development_lengths(self.experiment)
 
     def look(self, step: int) -> Check:
         """The in-distribution loss and the out-of-distribution points on development sets."""
-        loss = sum((point.total for point in self._points(_spread(self.experiment.config.train_lengths))), Counts())
+        loss = sum((point.total for point in self._points(spread(self.experiment.config.train_lengths))), Counts())
         return Check(step, loss.loss / loss.tokens, tuple(self._points(self._beyond)))
 
     def _points(self, lengths: Sequence[int]) -> Iterator[sweep.Point]:
         for length in lengths:
-            test_set = TestSet(self.experiment.task, "random", length, DEVELOPMENT_EXAMPLES, DEVELOPMENT_SEED)
+            test_set = TestSet(
+                self.experiment.task, "random", length, DEVELOPMENT_EXAMPLES, DEVELOPMENT_SEED, purpose="development"
+            )
             yield sweep.evaluate(self.model, test_set, self.runner.device)
 
     def stepped(self, step: int, loss: float | None) -> None:
@@ -286,6 +335,12 @@ def environment(device: torch.device, compiled: bool) -> EnvironmentRow:
     )
 
 
+def _reason(error: Exception) -> str:
+    """An error in one line of bearable length."""
+    line = " ".join(f"{type(error).__name__}: {error}".split())
+    return line if len(line) <= 500 else line[:499] + "…"
+
+
 def forget(folder: Path) -> None:
     """Removes a run's checkpoints."""
     for kind in ("last", "best"):
@@ -312,13 +367,6 @@ def _git(folder: Path, *arguments: str) -> str:
 
 def _key(test_set: TestSet) -> PointKey:
     return PointKey(test_set.kind, test_set.length, test_set.axis, test_set.axis_value)
-
-
-def _spread(lengths: Sequence[int], count: int = 8) -> list[int]:
-    """At most `count` of the lengths, evenly spread, both ends among them."""
-    if len(lengths) <= count:
-        return list(lengths)
-    return [lengths[round(place * (len(lengths) - 1) / (count - 1))] for place in range(count)]
 
 
 def _parameters(model: Transformer) -> int:

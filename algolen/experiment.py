@@ -13,10 +13,12 @@ import torch
 
 from algolen import lengths, options
 from algolen.config import EvaluationConfig, ModelConfig, RunConfig, Sections, TopLevel, TrainConfig
+from algolen.encodings.base import Shape
 from algolen.encodings.expression import Expression, parse
 from algolen.errors import Refusal, UserError, unknown
 from algolen.evaluation.test_sets import TestSet, check_kinds, with_axis
 from algolen.model import Transformer
+from algolen.phase import Phase
 from algolen.registry import Registry
 from algolen.task import Layout, Task
 from algolen.training.data import TrainingData
@@ -52,6 +54,11 @@ class Experiment:
         train = self.config.train
         data_seed = seed if train.data_seed is None else train.data_seed
         return TrainingData(self.task, self.config.train_lengths, train, data_seed, device)
+
+    @property
+    def phase(self) -> Phase:
+        """What the sweep's forward passes are for."""
+        return Phase(self.evaluation.positions)
 
     def test_sets(self) -> list[TestSet]:
         """The test sets of the sweep, shortest first."""
@@ -135,17 +142,32 @@ def check(experiment: Experiment) -> None:
     """Raises UserError or Refusal if the experiment cannot be trained and swept."""
     task, config, evaluation = experiment.task, experiment.config, experiment.evaluation
     if task.layout is Layout.SUFFIX and not experiment.causal:
-        raise Refusal(f"task {task.name} feeds its answer back; with bidirectional attention the model would read it")
+        raise Refusal(
+            f"task {task.name} feeds its answer back, and with bidirectional attention the model would read it: "
+            "--set model.attention=task"
+        )
     check_kinds(task, evaluation.test_sets)
-    for what, asked in (("--train-lengths", config.train_lengths), ("--test-lengths", evaluation.test_lengths)):
-        if asked and asked[0] < task.smallest_length:
-            raise UserError(f"{what} begins at {asked[0]}, but the shortest {task.name} is {task.smallest_length}")
-    experiment.pe.check(task, (*config.train_lengths, *evaluation.test_lengths), experiment.causal)
+    for length in config.train_lengths:
+        check_length(task, length, "--train-lengths")
+    for test_set in experiment.test_sets():
+        check_length(test_set.task, test_set.length, "--test-lengths")
+    shape = Shape(config.model.layers, config.model.width, config.model.heads)
+    experiment.pe.check(task, (*config.train_lengths, *evaluation.test_lengths), experiment.causal, shape)
+    if evaluation.positions == "even" and not experiment.pe.draws_at_test:
+        raise Refusal(f"{config.expansion} draws no positions at test, so --positions even would change nothing")
     for test_set in experiment.test_sets():
         if test_set.task.vocabulary != task.vocabulary:
             raise Refusal(f"--axis {evaluation.axis} would change the vocabulary of {task.name}")
         experiment.pe.check(test_set.task, (test_set.length,), experiment.causal)
     experiment.data(0, torch.device("cpu"))
+
+
+def check_length(task: Task, length: int, what: str) -> None:
+    """Raises UserError, naming `what` asks for it, for a nominal length that the task does not have."""
+    try:
+        task.check_length(length)
+    except UserError as error:
+        raise UserError(f"{what} asks for length {length:,}, but {error}") from None
 
 
 def check_sections(user: Sections, task: Task, pe: Expression, registry: Registry) -> None:
@@ -170,13 +192,15 @@ def read_sweep(top: TopLevel) -> EvaluationConfig:
         asked["test_sets"] = tuple(dict.fromkeys(kind.strip() for kind in top.test_sets.split(",")))
     if top.axis is not None:
         asked["axis"], asked["axis_values"] = parse_axis(top.axis)
-    asked.update({name: value for name in ("examples", "test_seed") if (value := getattr(top, name)) is not None})
+    asked.update(
+        {name: value for name in ("examples", "test_seed", "positions") if (value := getattr(top, name)) is not None}
+    )
     return options.read(EvaluationConfig, asked, "")
 
 
 def development_lengths(experiment: Experiment) -> tuple[int, ...]:
-    """The lengths beyond training that are looked at while training: 1.25, 1.5 and 2 times the longest trained, as far
-    as the encodings reach."""
+    """The lengths beyond training that are looked at while training: 1.25, 1.5 and 2 times the longest trained, where
+    the task has them and as far as the encodings reach."""
     longest = experiment.config.train_lengths[-1]
     wanted = sorted({-(-longest * factor // 4) for factor in (5, 6, 8)})
     return tuple(length for length in wanted if _fits(experiment, length))
@@ -184,8 +208,9 @@ def development_lengths(experiment: Experiment) -> tuple[int, ...]:
 
 def _fits(experiment: Experiment, length: int) -> bool:
     try:
+        experiment.task.check_length(length)
         experiment.pe.check(experiment.task, (length,), experiment.causal)
-    except Refusal:
+    except UserError:
         return False
     return True
 

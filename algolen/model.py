@@ -54,11 +54,11 @@ class Norm(nn.Module):
 class Attention(nn.Module):
     """Multi-head attention with the encodings' hooks."""
 
-    def __init__(self, config: ModelConfig, encodings: Encodings, init: Initialiser) -> None:
+    def __init__(self, config: ModelConfig, attention_heads: int, init: Initialiser) -> None:
         super().__init__()
         self.heads, self.head_width = config.heads, config.width // config.heads
         self.scale = config.logit_multiplier / math.sqrt(self.head_width)
-        inner = encodings.attention_heads(config.heads) * self.head_width
+        inner = attention_heads * self.head_width
         self.query_DD = _matrix(init, "query", config, config.width, config.width)
         self.key_DD = _matrix(init, "key", config, config.width, config.width)
         self.value_DD = _matrix(init, "value", config, config.width, config.width)
@@ -75,11 +75,11 @@ class Attention(nn.Module):
             q_BTD, k_BTD = F.linear(hq_BTD, self.query_DD), F.linear(hk_BTD, self.key_DD)
             v_BTD = F.linear(x_BTD, self.value_DD)
         q_BHTK, k_BHTK, v_BHTK = (self._split(part_BTD) for part_BTD in (q_BTD, k_BTD, v_BTD))
-        site = replace(site, q_BHTK=q_BHTK, k_BHTK=k_BHTK)
+        site = replace(site, q_BHTK=q_BHTK, k_BHTK=k_BHTK, scale=self.scale)
         q_BHTK, k_BHTK = encodings.rotate(q_BHTK, k_BHTK, site, context)
         q_BHTK, k_BHTK, v_BHTK = encodings.expand_heads(q_BHTK, k_BHTK, v_BHTK, site, context)
         site = replace(site, q_BHTK=q_BHTK, k_BHTK=k_BHTK)
-        o_BHTK, context = attend(q_BHTK, k_BHTK, v_BHTK, self.scale, site, encodings, context)
+        o_BHTK, context = attend(q_BHTK, k_BHTK, v_BHTK, site, encodings, context)
         o_BTD = o_BHTK[:, :, first:].transpose(1, 2).flatten(2)
         return F.linear(o_BTD, self.out_DD), context
 
@@ -88,7 +88,7 @@ class Attention(nn.Module):
 
 
 def attend(
-    q_BHTK: Tensor, k_BHTK: Tensor, v_BHTK: Tensor, scale: float, site: Site, encodings: Encodings, context: Context
+    q_BHTK: Tensor, k_BHTK: Tensor, v_BHTK: Tensor, site: Site, encodings: Encodings, context: Context
 ) -> tuple[Tensor, Context]:
     """Attention in the order of the contract: logits, × scale, + biases, refine, mask, softmax, average of values."""
     factor = encodings.logit_scale(q_BHTK, site, context)
@@ -96,12 +96,12 @@ def attend(
         if factor is not None:
             q_BHTK = q_BHTK * factor
         o_BHTK = F.scaled_dot_product_attention(
-            q_BHTK, k_BHTK, v_BHTK, attn_mask=site.mask_TT, is_causal=site.causal, scale=scale
+            q_BHTK, k_BHTK, v_BHTK, attn_mask=site.mask_TT, is_causal=site.causal, scale=site.scale
         )
         return o_BHTK, context
     logits_BHTT = encodings.logits(q_BHTK, k_BHTK, site, context)
     if logits_BHTT is None:
-        logits_BHTT = q_BHTK @ k_BHTK.transpose(-2, -1) * scale
+        logits_BHTT = q_BHTK @ k_BHTK.transpose(-2, -1) * site.scale
     # From here to the softmax in fp32, whatever autocast does: positions that are summed up in bf16 stop at 256.
     logits_BHTT = logits_BHTT.float()
     if factor is not None:
@@ -150,10 +150,10 @@ class Block(nn.Module):
     `first` on: in the last block nobody needs the others, which only serve as keys and values.
     """
 
-    def __init__(self, config: ModelConfig, encodings: Encodings, init: Initialiser) -> None:
+    def __init__(self, config: ModelConfig, attention_heads: int, init: Initialiser) -> None:
         super().__init__()
         self.position = config.norm_position
-        self.attention = Attention(config, encodings, init / "attention")
+        self.attention = Attention(config, attention_heads, init / "attention")
         self.feed_forward = FeedForward(config, init / "feed_forward")
         names = ("attention", "feed_forward")
         self.before = nn.ModuleDict(
@@ -196,8 +196,9 @@ class Transformer(nn.Module):
         self.config, self.causal = config, causal
         self.tokens_VD = init.normal("tokens", vocabulary, config.width, std=config.embedding_std)
         self.encodings = pe.build(Shape(config.layers, config.width, config.heads), init / "encodings")
+        self.attention_heads = pe.attention_heads(config.heads)
         self.blocks = nn.ModuleList(
-            Block(config, self.encodings, init / "blocks" / layer) for layer in range(config.layers)
+            Block(config, self.attention_heads, init / "blocks" / layer) for layer in range(config.layers)
         )
         self.final = Norm(config.norm, config.width, init) if config.norm_position != "after" else nn.Identity()
         if not config.tied:

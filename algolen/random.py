@@ -84,6 +84,10 @@ class Random:
         word = _word(name)
         return Random(_mix(self.example_B ^ word), _mix(self.group_B ^ word))
 
+    def rows(self, start: int, stop: int) -> Random:
+        """The draws of the examples start … stop − 1."""
+        return Random(self.example_B[start:stop], self.group_B[start:stop])
+
     def shared(self) -> Random:
         """Draws that all examples of a group have in common, for what a paper draws once a batch."""
         return Random(self.group_B, self.group_B)

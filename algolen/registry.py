@@ -20,10 +20,10 @@ from algolen.encodings.base import Encoding
 from algolen.errors import UserError, unknown
 from algolen.task import Task
 
-RESERVED = ("model", "train", "sweep", "evaluation", "for")
+RESERVED = ("training", "model", "train", "sweep", "evaluation", "for")
 """Sections of a configuration, which no task or encoding may be called."""
 
-REQUIRED: dict[type, tuple[str, ...]] = {Task: ("version", "source", "layout"), Encoding: ("kind", "paper")}
+REQUIRED: dict[type, tuple[str, ...]] = {Task: ("version", "source"), Encoding: ("kind", "paper")}
 """What a class has to say of itself besides its name."""
 
 

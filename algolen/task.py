@@ -17,6 +17,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from algolen.batch import Batch, Structure
+from algolen.errors import UserError
 from algolen.random import Random
 
 PADDING = 0
@@ -43,17 +44,21 @@ class Task(ABC):
     """An algorithmic task of a nominal length that can be trained on and tested at any length.
 
     name: how users call it. version: raised whenever what it samples changes. source: where the task is defined.
-    layout: see `Layout`. test_sets: name of each kind of test set and what is in it; "random" comes first.
-    axes: the integer or float options along which a sweep may vary a test besides length; the vocabulary must not
-    depend on them.
+    test_sets: name of each kind of test set and what is in it; "random" comes first. axes: the integer or float options
+    (some may be None at first) along which a sweep may vary a test besides length; the vocabulary must not depend on
+    them.
     """
 
     name: ClassVar[str]
     version: ClassVar[int]
     source: ClassVar[str]
-    layout: ClassVar[Layout]
     axes: ClassVar[tuple[str, ...]] = ()
     test_sets: ClassVar[Mapping[str, str]] = {"random": "drawn as in training"}
+
+    @property
+    @abstractmethod
+    def layout(self) -> Layout:
+        """Where the answers stand. `layout = Layout.SUFFIX` in the class is enough where no option changes it."""
 
     @property
     @abstractmethod
@@ -69,6 +74,11 @@ class Task(ABC):
     def smallest_length(self) -> int:
         return 1
 
+    def check_length(self, length: int) -> None:
+        """Raises UserError, naming lengths nearby that there are, if no example has that nominal length."""
+        if length < self.smallest_length:
+            raise UserError(f"the shortest {self.name} is {self.smallest_length}")
+
     @property
     def coupled_axes(self) -> int:
         """How many axes coupled ids have."""
@@ -81,6 +91,10 @@ class Task(ABC):
     def largest_coupled_id(self, length: int) -> int:
         """The largest coupled id of examples of that nominal length, with start 1."""
         raise NotImplementedError(f"task {self.name} couples no positions")
+
+    def longest_number(self, length: int) -> int:
+        """The longest run of digits (see `Structure.digit_BT`) in examples of that nominal length."""
+        return self.tape_length(length)
 
     @property
     def structure_is_causal(self) -> bool:

@@ -33,7 +33,7 @@ class Distance(Encoding):
 
     def __init__(self, options: DistanceOptions, shape: Shape, init: Initialiser) -> None:
         super().__init__(options, shape, init)
-        self.bias_HN = init.constant(0.0, shape.heads, options.farthest + 1)
+        self.bias_HN = init.constant(0.0, shape.attention_heads, options.farthest + 1)
 
     @classmethod
     def accept(cls, options: DistanceOptions, ids: Ids, task: Task, length: int) -> None:

@@ -95,6 +95,9 @@ class Addition(Task):
     def tape_length(self, length: int) -> int:
         return 1 + self.operands * (length + self._extra_width + 1) + length + 1
 
+    def longest_number(self, length: int) -> int:
+        return length + 1
+
     def largest_coupled_id(self, length: int) -> int:
         return length + self._ids_beyond_length
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from algolen import experiment as experiments
 from algolen.config import Sections, TopLevel
 from algolen.errors import Refusal, UserError
 from algolen.experiment import Experiment
+from algolen.tasks.addition import Addition
 from tests import building
 from tests.building import REGISTRY
 
@@ -147,3 +148,64 @@ def test_settings_that_nothing_reads_are_refused_but_presets_may_have_them() -> 
     assert experiments.plan(with_more, layers, REGISTRY).config.expansion == "nope"
     with pytest.raises(UserError, match="'offset' takes no part"):
         experiments.plan(with_more, with_more, REGISTRY)
+
+
+# Lengths --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bounded(Addition):
+    """Addition of no more digits than three times its operands."""
+
+    name = "bounded"
+
+    @property
+    def smallest_length(self) -> int:
+        return 2
+
+    def check_length(self, length: int) -> None:
+        super().check_length(length)
+        if length > 3 * self.operands:
+            raise UserError(f"the longest bounded is {3 * self.operands}: bounded.operands={self.operands} says so")
+
+
+def bounded(train_lengths: str = "2-4", test_lengths: str = "2-6", **top: str) -> Experiment:
+    layers: Sections = {
+        "": {"task": "bounded", "pe": "nope", "train_lengths": train_lengths, "test_lengths": test_lengths, **top}
+    }
+    return experiments.plan(layers, layers, replace(REGISTRY, tasks={**REGISTRY.tasks, "bounded": Bounded}))
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (
+            {"test_lengths": "2,7"},
+            "--test-lengths asks for length 7, but the longest bounded is 6: bounded.operands=2 says so",
+        ),
+        (
+            {"train_lengths": "3-8"},
+            "--train-lengths asks for length 7, but the longest bounded is 6: bounded.operands=2 says so",
+        ),
+        ({"test_lengths": "1-3"}, "--test-lengths asks for length 1, but the shortest bounded is 2"),
+        ({"train_lengths": "1"}, "--train-lengths asks for length 1, but the shortest bounded is 2"),
+    ],
+)
+def test_lengths_that_a_task_does_not_have_are_refused(asked: dict[str, str], message: str) -> None:
+    with pytest.raises(UserError) as refused:
+        bounded(**asked)
+    assert str(refused.value) == message
+
+
+def test_lengths_go_as_far_as_the_task_along_an_axis() -> None:
+    assert bounded().evaluation.test_lengths == (2, 3, 4, 5, 6)
+    assert len(bounded(axis="operands=2,3").test_sets()) == 10
+    assert len(swept(bounded(), "6", "operands=2,3", "random", 10, 0).test_sets()) == 2
+    assert len(swept(bounded(), "9", "operands=3,4", "random", 10, 0).test_sets()) == 2
+    made = bounded()
+    with pytest.raises(UserError, match=r"length 7, but the longest bounded is 6: bounded\.operands=2"):
+        swept(made, "6,7", "operands=3,2", "random", 10, 0)
+
+
+def test_the_looks_beyond_training_go_as_far_as_the_task() -> None:
+    assert experiments.development_lengths(bounded(train_lengths="2-4")) == (5, 6)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pytest
 import torch
 
+from algolen.encodings.base import Site
 from algolen.model import Transformer
 from algolen.phase import Phase
 from algolen.random import Random
@@ -199,3 +200,31 @@ def test_no_global_random_state_is_touched() -> None:
     model(batch, model.draw(batch, positions, Phase.TRAINING)).sum().backward()
     assert torch.equal(before, torch.random.get_rng_state())
     assert isinstance(positions, Random)
+
+
+def test_every_dropout_mask_has_an_effect() -> None:
+    model = building.model(building.expression("nope"), dropout=0.5)
+    batch, positions = building.batch(building.task(), [3] * 2)
+    draws = model.draw(batch, positions, Phase.TRAINING)
+    whole = model(batch, draws)
+    for place in range(len(draws.dropout)):
+        masks = list(draws.dropout)
+        masks[place] = torch.ones_like(masks[place])
+        assert not torch.equal(model(batch, draws._replace(dropout=tuple(masks))), whole)
+
+
+def test_an_encoding_is_told_the_layer_and_the_scale_it_is_called_in() -> None:
+    seen: list[tuple[int, float]] = []
+
+    class Asking(TOYS["distance"]):  # type: ignore[misc]
+        name = "asking"
+
+        def bias(self, site: Site) -> torch.Tensor:
+            seen.append((site.layer, site.scale))
+            bias: torch.Tensor = super().bias(site)
+            return bias
+
+    model = building.model(building.expression("asking", {"asking": Asking}), layers=3, logit_multiplier=3.0)
+    batch, positions = building.batch(building.task(), [2])
+    model(batch, model.draw(batch, positions, Phase.TEST))
+    assert seen == [(layer, 3.0 / math.sqrt(8)) for layer in range(3)]

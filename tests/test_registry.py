@@ -17,7 +17,7 @@ from tests.conftest import SMOKE, CommandLine
 
 ROOT = Path(registry.__file__).parent
 
-COPY = '''
+ECHO = '''
 """A task: say again what was said, `[EOS] 3 1 4 = 3 1 4`."""
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from algolen.batch import Batch, Structure
 from algolen.task import Layout, Task
 
 @dataclass(frozen=True)
-class Copy(Task):
+class Echo(Task):
     """Repeats its input."""
 
-    name = "copy"
+    name = "echo"
     version = 1
     source = "a test"
     layout = Layout.SUFFIX
@@ -120,13 +120,18 @@ WATCHED = "from pathlib import Path\nPath('ran').touch()\n"
 
 
 def subclasses_in_source(folder: Path, base: str) -> set[str]:
-    """The names of all classes in a folder's files whose bases name `base`, read without importing anything."""
-    found = set()
-    for path in folder.glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef) and base in {ast.unparse(parent) for parent in node.bases}:
-                found.add(node.name)
-    return found
+    """The names of all classes in a folder's files that derive from `base` and that none of the others derives from,
+    read without importing anything."""
+    parents = {
+        node.name: {ast.unparse(parent) for parent in node.bases}
+        for path in folder.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    }
+    found = {base}
+    while more := {name for name in parents if parents[name] & found} - found:
+        found |= more
+    return found - {base} - {parent for name in found & parents.keys() for parent in parents[name]}
 
 
 def test_every_class_in_the_folders_is_found() -> None:
@@ -173,10 +178,10 @@ def test_two_plugins_cannot_bring_one_name(tmp_path: Path) -> None:
 
 def test_one_file_may_bring_tasks_and_encodings(tmp_path: Path) -> None:
     path = tmp_path / "both.py"
-    path.write_text(COPY.replace("from __future__ import annotations\n", "") + SCALED)
+    path.write_text(ECHO.replace("from __future__ import annotations\n", "") + SCALED)
     found = registry.load([path])
-    assert {"copy", "scaled"} == found.plugins.keys()
-    assert "copy" in found.tasks
+    assert {"echo", "scaled"} == found.plugins.keys()
+    assert "echo" in found.tasks
     assert "scaled" in found.encodings
 
 
@@ -190,21 +195,21 @@ def test_a_plugin_runs_only_where_it_is_named(algolen: CommandLine) -> None:
 
 
 def test_plugins_are_listed_and_described_like_the_others(algolen: CommandLine) -> None:
-    plugins = ("--plugin", algolen.write("copy.py", COPY), "--plugin", algolen.write("scaled.py", SCALED))
+    plugins = ("--plugin", algolen.write("echo.py", ECHO), "--plugin", algolen.write("scaled.py", SCALED))
     tasks = json.loads(algolen("tasks", *plugins, "--json").stdout)
     encodings = json.loads(algolen("encodings", *plugins, "--json").stdout)
-    assert {"addition", "copy"} <= {task["name"] for task in tasks}
+    assert {"addition", "echo"} <= {task["name"] for task in tasks}
     assert {"coupling", "scaled"} <= {pe["name"] for pe in encodings}
     described = algolen("encodings", "scaled", *plugins).stdout
     assert "Scales the logits and keeps close." in described
     assert "scaled.slope" in described
-    assert "copy.symbols" in algolen("tasks", "copy", *plugins).stdout
+    assert "echo.symbols" in algolen("tasks", "echo", *plugins).stdout
 
 
 def test_plugins_are_sampled_like_the_others(algolen: CommandLine) -> None:
-    plugins = ("--plugin", algolen.write("copy.py", COPY), "--plugin", algolen.write("scaled.py", SCALED))
-    settings = ("--set", "copy.symbols=2", "--set", "scaled.slope=1")
-    done = algolen("sample", "copy", "--length", "4", "--pe", "scaled", "--json", *settings, *plugins)
+    plugins = ("--plugin", algolen.write("echo.py", ECHO), "--plugin", algolen.write("scaled.py", SCALED))
+    settings = ("--set", "echo.symbols=2", "--set", "scaled.slope=1")
+    done = algolen("sample", "echo", "--length", "4", "--pe", "scaled", "--json", *settings, *plugins)
     first = json.loads(done.stdout)[0]
     assert first["input"][1:5] == first["input"][6:] == first["target"][5:9]
     assert set(first["input"][1:5]) <= {"1", "2"}
@@ -214,21 +219,21 @@ def test_plugins_are_sampled_like_the_others(algolen: CommandLine) -> None:
 @pytest.fixture
 def plugged(algolen: CommandLine) -> CommandLine:
     """A folder in which a plug-in task was trained with a plug-in encoding."""
-    algolen.write("copy.py", COPY)
+    algolen.write("echo.py", ECHO)
     algolen.write("scaled.py", SCALED)
-    done = algolen(*SMOKE, "--task", "copy", "--pe", "offset+scaled", "--set", "train.steps=5", *PLUGGED)
+    done = algolen(*SMOKE, "--task", "echo", "--pe", "offset+scaled", "--set", "train.steps=5", *PLUGGED)
     assert done.code == 0, done.stderr
     return algolen
 
 
-PLUGGED = ("--plugin", "copy.py", "--plugin", "scaled.py")
+PLUGGED = ("--plugin", "echo.py", "--plugin", "scaled.py")
 
 
 def test_a_plugin_trains_and_is_swept_again_like_the_others(plugged: CommandLine) -> None:
     shown = json.loads(plugged("show", plugged.run, "--json").stdout)
     assert shown["run"]["status"] == "done"
     assert shown["config"]["plugins"] == {
-        "copy": hashlib.sha256(COPY.encode()).hexdigest(),
+        "echo": hashlib.sha256(ECHO.encode()).hexdigest(),
         "scaled": hashlib.sha256(SCALED.encode()).hexdigest(),
     }
     again = plugged("eval", plugged.run, "--test-lengths", "9", "--examples", "100", *PLUGGED)
@@ -238,16 +243,16 @@ def test_a_plugin_trains_and_is_swept_again_like_the_others(plugged: CommandLine
 def test_another_source_is_another_run(plugged: CommandLine) -> None:
     before = plugged.run
     plugged.write("scaled.py", SCALED + "# a remark\n")
-    settings = ("--task", "copy", "--pe", "offset+scaled", "--set", "train.steps=5")
-    assert plugged(*SMOKE, *settings, *PLUGGED, "--dry-run").stderr.count(before.rpartition("-")[0]) == 0
+    settings = ("--task", "echo", "--pe", "offset+scaled", "--set", "train.steps=5")
+    assert plugged(*SMOKE, *settings, *PLUGGED, "--dry-run").stdout.count(before.rpartition("-")[0]) == 0
     plugged.write("scaled.py", SCALED)
-    assert plugged(*SMOKE, *settings, *PLUGGED, "--dry-run").stderr.count(before.rpartition("-")[0]) == 1
+    assert plugged(*SMOKE, *settings, *PLUGGED, "--dry-run").stdout.count(before.rpartition("-")[0]) == 1
 
 
 @pytest.mark.parametrize(
     ("changed", "plugins", "said"),
     [
-        ("", (), "'copy' comes from a plug-in that is not loaded: name its file"),
+        ("", (), "'echo' comes from a plug-in that is not loaded: name its file"),
         ("", PLUGGED[:2], "'scaled' comes from a plug-in that is not loaded: name its file"),
         ("# a remark\n", PLUGGED, "'scaled' comes from a plug-in that has changed since"),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Sequence
 
@@ -46,6 +48,7 @@ def run(arguments: Sequence[str]) -> int:
         arguments = ["--help"]
     try:
         code = app(list(arguments), prog_name="algolen", standalone_mode=False)
+        sys.stdout.flush()
     except UserError as error:
         return _say(str(error), 2)
     except KeyboardInterrupt:
@@ -56,11 +59,32 @@ def run(arguments: Sequence[str]) -> int:
     except typer.Exit as error:
         return error.exit_code
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            return _full()
+        if (where := _in_plugin(error)) is not None:
+            return _say(f"{where}: {type(error).__name__}: {' '.join(str(error).split())}", 2)
         if not hasattr(error, "format_message"):
             raise
         message = " ".join(error.format_message().split())
         return _say(message[:1].lower() + message[1:], 2) if message else 2
     return code if isinstance(code, int) else 0
+
+
+def _in_plugin(error: BaseException) -> str | None:
+    """The line of a plug-in that an error passed through, if it did."""
+    found = None
+    frame = error.__traceback__
+    while frame is not None:
+        if str(frame.tb_frame.f_globals.get("__name__", "")).startswith("algolen_plugin_"):
+            found = f"plug-in {frame.tb_frame.f_code.co_filename}, line {frame.tb_lineno}"
+        frame = frame.tb_next
+    return found
+
+
+def _full() -> int:
+    """Standard output cannot take what was to be printed; what is buffered would fail again when Python exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return _say("cannot print: no space left on the device that standard output goes to", 1)
 
 
 def _say(message: str, code: int) -> int:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import torch
+
 from algolen import lengths
+from algolen.evaluation.test_sets import TestSet, spread
 from algolen.experiment import Experiment
 
 if TYPE_CHECKING:
-    import torch
     from rich.console import Console
 
 
@@ -25,32 +27,45 @@ class Cost:
     operations: float
 
 
-def cost(experiment: Experiment, parameters: int, steps: int) -> Cost:
-    """The cost of training one seed: 6 operations a parameter and token, and 12 a layer, width and pair of tokens."""
-    config = experiment.config
-    tapes = [experiment.task.tape_length(length) for length in config.train_lengths]
-    examples = steps * config.train.batch
-    mean_tape = sum(tapes) / len(tapes)
-    mean_pairs = sum(tape**2 for tape in tapes) / len(tapes)
-    pairs = 12 * config.model.layers * config.model.width * mean_pairs / (2 if experiment.causal else 1)
-    return Cost(steps, examples, round(examples * mean_tape), examples * (6 * parameters * mean_tape + pairs))
+def cost(experiment: Experiment, steps: int) -> Cost:
+    """The cost of training one seed, from matrix products alone, forward and backward.
+
+    A token costs 6 operations for each weight of the matrices it passes, a pair of tokens 12 a layer and unit of width;
+    in the last block, what follows attention is computed only where something is predicted. Averages over lengths.
+    """
+    model, train, causal = experiment.config.model, experiment.config.train, experiment.causal
+    hidden = round(model.ff_ratio * model.width)
+    projections = 3 * model.width**2
+    after = model.width * experiment.pe.attention_heads(model.heads) * (model.width // model.heads)
+    after += (3 if model.activation == "geglu" else 2) * model.width * hidden
+    unembed = model.width * len(experiment.task.vocabulary)
+    tokens, operations = 0.0, 0.0
+    seen = spread(experiment.config.train_lengths)
+    for length in seen:
+        batch = TestSet(experiment.task, "random", length, 1, 0).batch(0, 1, torch.device("cpu"))
+        tape = batch.tape_length
+        predicted = tape - batch.predicted_from
+        weights = tape * (model.layers * projections + (model.layers - 1) * after) + predicted * (after + unembed)
+        pairs = model.layers * model.width * tape**2 / (2 if causal else 1)
+        tokens += tape / len(seen)
+        operations += (6 * weights + 12 * pairs) / len(seen)
+    examples = steps * train.batch
+    return Cost(steps, examples, round(examples * tokens), examples * operations)
 
 
-def announce(
-    console: Console, experiment: Experiment, seeds: Sequence[int], device: torch.device, threads: int, db: Path
-) -> None:
-    """Prints the plan."""
-    import torch
-
+def describe(
+    experiment: Experiment, seeds: Sequence[int], device: torch.device, threads: int, db: Path
+) -> dict[str, str]:
+    """The plan, a line for each of its sides."""
     config = experiment.config
     model = experiment.model(seeds[0], torch.device("cpu"))
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    spent = cost(experiment, parameters, experiment.data(seeds[0], torch.device("cpu")).steps)
+    spent = cost(experiment, experiment.data(seeds[0], torch.device("cpu")).steps)
     written = config.pe if config.pe == config.expansion else f"{config.pe} (= {config.expansion})"
     test = experiment.evaluation
     greedy = experiment.pe.not_greedy(experiment.task)
-    lines = {
-        "run": f"{config.task} with {written}, seeds {', '.join(map(str, seeds))}",
+    return {
+        "run": f"{config.task} with {written}, seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}",
         "lengths": f"trained on {lengths.show(config.train_lengths)}, tested on {lengths.show(test.test_lengths)}"
         f" ({test.examples:,} examples each: {', '.join(test.test_sets)}{_axis(experiment)})",
         "task": _options(config.task_options),
@@ -60,10 +75,21 @@ def announce(
         f"{spent.tokens:,} tokens, {spent.operations:.2g} operations a seed",
         "exact match": "equals greedy decoding" if greedy is None else f"greedy: no ({greedy})",
         "device": f"{device}, {threads} thread{'s' if threads > 1 else ''}",
-        "kept in": f"{db} and {db.parent / 'runs'}{'/'}{config.hash()}-…",
+        "kept in": f"{db} and {db.parent / 'runs' / config.hash()}-…",
     }
-    for name, text in lines.items():
-        console.print(f"[dim]{name:>12}[/dim]  {text}", soft_wrap=True)
+
+
+def announce(console: Console, plan: dict[str, str]) -> None:
+    """Prints the plan."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right", style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in plan.items():
+        table.add_row(name, Text(text))
+    console.print(table)
 
 
 def _model(experiment: Experiment, parameters: int) -> str:
@@ -92,4 +118,6 @@ def _options(options: object) -> str:
 
 
 def _value(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "true", False: "false"}[value]
+    return str(value)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from algolen.cli import common
 from algolen.cli.common import AsJson, Database, Device, Plugins, Threads
-from algolen.errors import unknown
+from algolen.errors import Refusal, unknown
+
+if TYPE_CHECKING:
+    from algolen.config import TopLevel
+    from algolen.experiment import Experiment
 
 
 def evaluate(
@@ -24,6 +28,10 @@ def evaluate(
         int | None, typer.Option("--examples", min=1, help="Test examples a length.  [default: as the run was tested]")
     ] = None,
     test_seed: Annotated[int, typer.Option("--test-seed", min=0, help="Seed of the test sets.")] = 0,
+    positions: Annotated[
+        str | None,
+        typer.Option("--positions", help="Where ids are drawn at test too: drawn or even.  [default: drawn]"),
+    ] = None,
     checkpoint: Annotated[
         str, typer.Option("--checkpoint", help="last, or best: the lowest in-distribution loss.")
     ] = "last",
@@ -48,9 +56,16 @@ def evaluate(
         if examples is None:
             tested = [found for found in store.evaluations(row.id) if found.purpose == "report"]
             examples = tested[0].examples if tested else None
-        asked = experiments.with_sweep(
+        asked = _with_sweep(
             stored,
-            TopLevel(test_lengths=test_lengths, test_sets=test_sets, axis=axis, examples=examples, test_seed=test_seed),
+            TopLevel(
+                test_lengths=test_lengths,
+                test_sets=test_sets,
+                axis=axis,
+                examples=examples,
+                test_seed=test_seed,
+                positions=positions,
+            ),
         )
         where = common.find_device(device)
         common.set_threads(threads)
@@ -61,3 +76,13 @@ def evaluate(
         err.print(f"run {row.id}: {added} test sets swept, {len(asked.test_sets()) - added} were there")
         common.print_reports(store, asked.evaluation.test_sets, as_json, checkpoint, run=row.id)
     return 0
+
+
+def _with_sweep(stored: Experiment, asked: TopLevel) -> Experiment:
+    """The sweep, or why this model cannot take it: what it was trained with is fixed."""
+    from algolen import experiment as experiments
+
+    try:
+        return experiments.with_sweep(stored, asked)
+    except Refusal as error:
+        raise Refusal(f"{error}, when it is trained again; that of a trained model is fixed") from None

@@ -68,13 +68,13 @@ class Listener:
         seconds = time.monotonic() - self.started
         rate = (check.step - self.from_step) / max(seconds, 1e-9)
         left = (self.steps - check.step) / max(rate, 1e-9)
-        beyond = "  ".join(
-            f"{point.test_set.length}: {point.total.exact / point.total.units:.2f}" for point in check.points
+        beyond = ", ".join(
+            f"{point.test_set.length} {point.total.exact / point.total.units:.2f}" for point in check.points
         )
-        line = f"  step {check.step:>6,}/{self.steps:,}  loss {check.loss:.5f}"
+        line = f"  {check.step:>6,}/{self.steps:,}  loss {check.loss:.5f}"
         if beyond:
-            line += f"  exact match at {beyond}"
-        self.console.print(f"{line}  {rate:.3g} steps/s, {_span(left)} left", soft_wrap=True)
+            line += f"  exact at {beyond}"
+        self.console.print(f"{line}  {rate:.3g}/s, {_span(left)} left", soft_wrap=True)
 
     def sweeping(self, test_sets: Sequence[TestSet]) -> None:
         """A sweep begins."""

@@ -8,6 +8,7 @@ import typer
 
 from algolen.cli import common
 from algolen.cli.common import AsJson, Plugins
+from algolen.cli.describe import nearest_length
 from algolen.errors import UserError
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 def sample(
     task: Annotated[str, typer.Argument(help="The task.")],
-    length: Annotated[int, typer.Option("--length", help="The nominal length.")] = 5,
+    length: Annotated[
+        int | None, typer.Option("--length", help="The nominal length; unset: 5, or the next one that the task has.")
+    ] = None,
     pe: Annotated[str, typer.Option("--pe", help="Show the position ids of these encodings.")] = "",
     examples: Annotated[int, typer.Option("--examples", min=1, max=100_000, help="How many examples.")] = 2,
     test_set: Annotated[str, typer.Option("--test-set", help="The kind of test set.")] = "random",
@@ -47,10 +50,12 @@ def sample(
     sections = configuration.settings(settings or [])
     made = experiments.make_task(task, sections, registry)
     check_kinds(made, [test_set])
+    length = nearest_length(made, 5) if length is None else length
     if not made.smallest_length <= length <= lengths.LARGEST:
         raise UserError(
             f"--length {length}: lengths of {made.name} go from {made.smallest_length} to {lengths.LARGEST:,}"
         )
+    experiments.check_length(made, length, "--length")
     expression = parse(pe or "nope", registry.encoding, sections)
     experiments.check_sections(sections, made, expression, registry)
     expression.check(made, (length,), made.layout.causal)

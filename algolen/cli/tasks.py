@@ -8,7 +8,7 @@ import typer
 
 from algolen.cli import common
 from algolen.cli.common import AsJson, Plugins
-from algolen.cli.describe import first_paragraph, print_options
+from algolen.cli.describe import first_paragraph, nearest_length, print_options
 
 if TYPE_CHECKING:
     from algolen.task import Task
@@ -38,20 +38,20 @@ def describe(cls: type[Task]) -> dict[str, Any]:
     from algolen import options
 
     task = options.read(cls, {}, cls.name)
-    shortest = task.smallest_length
+    example = nearest_length(task, 10)
     return {
         "name": cls.name,
         "version": cls.version,
         "summary": first_paragraph(cls),
         "source": cls.source,
-        "layout": cls.layout.value,
+        "layout": task.layout.value,
         "vocabulary": list(task.vocabulary),
         "structure": sorted(task.structures),
         "axes": list(cls.axes),
-        "shortest": shortest,
-        "tape_length_at_10": task.tape_length(max(10, shortest)),
-        "chance_at_10": task.chance(max(10, shortest)),
-        "input_blind_at_10": task.input_blind(max(10, shortest)),
+        "shortest": task.smallest_length,
+        "tape_length_at_10": task.tape_length(example),
+        "chance_at_10": task.chance(example),
+        "input_blind_at_10": task.input_blind(example),
         "test_sets": dict(cls.test_sets),
         "options": [asdict(option) for option in options.describe(cls)],
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,8 @@ from algolen.cli import common
 from algolen.cli.common import AsJson, Database, Device, Plugins, Threads
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from algolen.config import Sections
     from algolen.execution import Outcome
     from algolen.experiment import Experiment
@@ -43,6 +46,10 @@ def train(
     test_seed: Annotated[
         int | None, typer.Option("--test-seed", min=0, help="Seed of the test sets.  [default: 0]")
     ] = None,
+    positions: Annotated[
+        str | None,
+        typer.Option("--positions", help="Where ids are drawn at test too: drawn or even.  [default: drawn]"),
+    ] = None,
     preset: Annotated[str, typer.Option("--preset", help="smoke (seconds) or cpu (minutes on two cores).")] = "cpu",
     config: Annotated[Path | None, typer.Option("--config", help="A TOML file with a run's settings.")] = None,
     settings: Annotated[
@@ -64,7 +71,7 @@ def train(
 
     flags = {
         "task": task, "pe": pe, "seeds": seeds, "train_lengths": train_lengths, "test_lengths": test_lengths,
-        "test_sets": test_sets, "axis": axis, "examples": examples, "test_seed": test_seed,
+        "test_sets": test_sets, "axis": axis, "examples": examples, "test_seed": test_seed, "positions": positions,
     }  # fmt: skip
     user: Sections = configuration.merge(
         configuration.load(config) if config else {},
@@ -88,7 +95,7 @@ def _train(
     db: Path,
     as_json: bool,
 ) -> int:
-    from algolen.cli.announce import announce
+    from algolen.cli.announce import announce, describe
     from algolen.cli.progress import Listener
     from algolen.execution import Runner
     from algolen.store import Store
@@ -96,26 +103,35 @@ def _train(
     where = common.find_device(device)
     common.set_threads(threads)
     err = common.console(stderr=True)
+    plan = describe(experiment, seeds, where, threads, db)
     if dry_run:
-        announce(err, experiment, seeds, where, threads, db)
+        common.print_json(plan) if as_json else announce(common.console(), plan)
         return 0
     outcomes: list[Outcome] = []
-    with Store.open(db, create=True) as store, Listener(err) as listener, _signals() as stop:
-        announce(err, experiment, seeds, where, threads, db)
-        for seed in seeds:
-            runner = Runner(experiment, store, db.parent / "runs", where, listener, stop.asked, retrain)
-            outcome = runner.run(seed)
-            outcomes.append(outcome)
-            if outcome.status not in ("done", "interrupted"):
-                err.print(f"seed {seed}  run {outcome.run_id}  {outcome.status}: {outcome.reason}", soft_wrap=True)
-            if outcome.status == "interrupted":
-                said = f"seed {seed}  run {outcome.run_id}  {outcome.reason}; the same command goes on from there"
-                err.print(said, soft_wrap=True)
-                return stop.exit_code
+    with Store.open(db, create=True) as store:
+        announce(err, plan)
+        with Listener(err) as listener, _signals() as stop:
+            for seed in seeds:
+                runner = Runner(experiment, store, db.parent / "runs", where, listener, stop.asked, retrain)
+                outcome = runner.run(seed)
+                outcomes.append(outcome)
+                _say(err, outcome)
+                if outcome.status == "interrupted":
+                    return stop.exit_code
         if any(outcome.status != "held" for outcome in outcomes):
             kinds = experiment.evaluation.test_sets
             common.print_reports(store, kinds, as_json, config=experiment.config.hash())
     return 0 if all(outcome.status == "done" for outcome in outcomes) else 1
+
+
+def _say(err: Console, outcome: Outcome) -> None:
+    """How a run ended, where that is not simply that it is done."""
+    said = {
+        "interrupted": f"{outcome.reason}; the same command goes on from there",
+        "done": "the counts equal the stored ones" if outcome.compared else "",
+    }.get(outcome.status, f"{outcome.status}: {outcome.reason}")
+    if said:
+        err.print(f"seed {outcome.seed}  run {outcome.run_id}  {said}", markup=False, soft_wrap=True)
 
 
 class _Stop:
@@ -135,6 +151,7 @@ class _Stop:
         if self.signal:
             raise KeyboardInterrupt
         self.signal = number
+        print("stopping after this step; once more to stop at once", file=sys.stderr)
 
 
 @contextmanager

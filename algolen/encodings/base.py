@@ -44,6 +44,12 @@ class Shape:
     layers: int
     width: int
     heads: int
+    attention_heads: int = 0
+    """How many heads attend, where encodings make more of the `heads` projected ones; biases have one each."""
+
+    def __post_init__(self) -> None:
+        if not self.attention_heads:
+            object.__setattr__(self, "attention_heads", self.heads)
 
     @property
     def head_width(self) -> int:
@@ -80,7 +86,8 @@ class Site:
     masked, and bias_BHTT: summed biases; both only for the hooks that come after them. mask_TT: bool, True where a
     query (row) may see a key (column); (B, 1, T, T) where padding matters; None on the fused path, which no hook sees.
     causal: whether the model is. ids_BTA: the stream of ids the encoding reads. ctx: what its `prepare` (or last
-    `layer_end`) returned. layer: which layer, loop: which pass through the layers where they are looped, from 0.
+    `layer_end`) returned. layer: which layer, loop: which pass through the
+    layers where they are looped, from 0. scale: what q·k is multiplied by, 1/√K times the logit multiplier.
     """
 
     x_BTD: Tensor
@@ -90,6 +97,7 @@ class Site:
     ctx: Any
     layer: int
     loop: int = 0
+    scale: float = 1.0
     q_BHTK: Tensor | None = None
     k_BHTK: Tensor | None = None
     logits_BHTT: Tensor | None = None
@@ -109,8 +117,10 @@ class Encoding(nn.Module):
     name: how users call it. version: raised when what it computes changes. kind: one word for listings, such as
     "embedding", "ids", "rotary", "bias". paper: the source. status: "published", or "unconfirmed" or "proposed" where
     the reference says so. needs: the parts of `Structure` it reads. causal_only: refuses bidirectional attention.
-    reads_ids: whether it looks at the stream of ids at all. maps_ids: it overrides `map_ids`. reader: for encodings
-    that only map ids, the encoding that reads them where the user names none.
+    reads_ids: whether it looks at the stream of ids at all. maps_ids: whether it overrides
+    `map_ids`; found out by itself. reader: for encodings
+    that only map ids, the encoding that reads them where the user names none. replaces_ids: a map that does not look
+    at the ids it is given. draws_at_test: whether positions are drawn at test as well (see `Phase`).
 
     Options: a frozen dataclass, the encoding's options with defaults.
     """
@@ -124,8 +134,14 @@ class Encoding(nn.Module):
     causal_only: ClassVar[bool] = False
     reads_ids: ClassVar[bool] = False
     maps_ids: ClassVar[bool] = False
+    replaces_ids: ClassVar[bool] = False
+    draws_at_test: ClassVar[bool] = False
     reader: ClassVar[str | None] = None
     Options: ClassVar[type] = NoOptions
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.maps_ids = cls.map_ids is not Encoding.map_ids
 
     def __init__(self, options: Any, shape: Shape, init: Initialiser) -> None:
         super().__init__()
@@ -151,6 +167,19 @@ class Encoding(nn.Module):
     @classmethod
     def accept(cls, options: Any, ids: Ids, task: Task, length: int) -> None:
         """Raises Refusal if the encoding cannot read such a stream."""
+
+    @classmethod
+    def check_shape(cls, options: Any, shape: Shape) -> None:
+        """Raises Refusal if the encoding does not fit into a model of that shape."""
+
+    @classmethod
+    def check_task(cls, options: Any, task: Task, length: int) -> None:
+        """Raises Refusal if streams of its own would not fit at that nominal length."""
+
+    @classmethod
+    def attention_heads(cls, options: Any, heads: int) -> int:
+        """How many heads attend, of `heads` ones; see `expand_heads`."""
+        return heads
 
     @classmethod
     def ceiling(cls, options: Any) -> int | None:
@@ -193,10 +222,6 @@ class Encoding(nn.Module):
     def expand_heads(self, q_BHTK: Tensor, k_BHTK: Tensor, v_BHTK: Tensor, site: Site) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values for more heads than were projected; see `attention_heads`."""
         return q_BHTK, k_BHTK, v_BHTK
-
-    def attention_heads(self, heads: int) -> int:
-        """How many heads attention has, of `heads` projected ones."""
-        return heads
 
     def logits(self, q_BHTK: Tensor, k_BHTK: Tensor, site: Site) -> Tensor | None:
         """Logits (B, H, T, T) in place of the scaled q·k, scaled by the encoding itself; None to leave them."""

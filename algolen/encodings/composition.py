@@ -14,6 +14,10 @@ from algolen.encodings.base import Drawn, Encoding, Site
 from algolen.phase import Phase
 from algolen.random import Random
 
+HOOKS = (
+    "map_ids", "embed", "qk_input", "rotate", "expand_heads", "logits", "logit_scale", "bias", "refine", "mask",
+    "layer_end", "aux_loss",
+)  # fmt: skip
 LOGIT_HOOKS = ("logits", "bias", "refine", "mask", "layer_end")
 
 
@@ -29,15 +33,13 @@ class Encodings(nn.Module):
 
     def __init__(self, members: Sequence[Encoding]) -> None:
         super().__init__()
-        self.members = nn.ModuleDict({member.name: member for member in members})
+        self.members = nn.ModuleList(members)
         self._ordered = tuple(members)
-        hooks = [name for name in vars(Encoding) if not name.startswith("_")]
         self._overriding = {
             hook: tuple(
                 i for i, member in enumerate(members) if getattr(type(member), hook) is not getattr(Encoding, hook)
             )
-            for hook in hooks
-            if callable(getattr(Encoding, hook))
+            for hook in HOOKS
         }
         self.touches_logits = any(self._overriding[hook] for hook in LOGIT_HOOKS)
 
@@ -94,12 +96,6 @@ class Encodings(nn.Module):
         for index, member in self._of("expand_heads"):
             q_BHTK, k_BHTK, v_BHTK = member.expand_heads(q_BHTK, k_BHTK, v_BHTK, self._at(site, context, index))
         return q_BHTK, k_BHTK, v_BHTK
-
-    def attention_heads(self, heads: int) -> int:
-        """How many heads attend, of `heads` projected ones."""
-        for _, member in self._of("attention_heads"):
-            heads = member.attention_heads(heads)
-        return heads
 
     def logits(self, q_BHTK: Tensor, k_BHTK: Tensor, site: Site, context: Context) -> Tensor | None:
         """The logits of the member that owns them, if one does."""

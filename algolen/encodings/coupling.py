@@ -42,7 +42,7 @@ class Coupling(Encoding):
     kind = "ids"
     paper = "Cho et al. 2024, arXiv 2405.20671"
     needs = frozenset({"coupled"})
-    maps_ids = True
+    replaces_ids = True
     reader = "learned"
     Options = CouplingOptions
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from algolen import options
@@ -34,9 +34,17 @@ class Expression:
         """Every encoding that takes part, joined by +."""
         return "+".join(member.cls.name for member in self.members)
 
-    def check(self, task: Task, lengths: Iterable[int], causal: bool) -> None:
-        """Raises Refusal if the encodings cannot serve the task at all of the nominal lengths."""
+    @property
+    def draws_at_test(self) -> bool:
+        """Whether some encoding draws positions at test too, so that there is a policy to choose."""
+        return any(member.cls.draws_at_test for member in self.members)
+
+    def check(self, task: Task, lengths: Iterable[int], causal: bool, shape: Shape | None = None) -> None:
+        """Raises Refusal if the encodings cannot serve the task at all of the nominal lengths, in a model of that
+        shape."""
         for member in self.members:
+            if shape is not None:
+                member.cls.check_shape(member.options, shape)
             for structure in sorted(member.cls.needs - task.structures):
                 raise Refusal(
                     f"{member.cls.name} needs the '{structure}' structure of tokens, which task {task.name} lacks"
@@ -46,6 +54,7 @@ class Expression:
         for length in sorted(set(lengths), reverse=True):
             ids = self.stream(task, length)
             for member in self.members:
+                member.cls.check_task(member.options, task, length)
                 if member.cls.reads_ids:
                     member.cls.accept(member.options, ids, task, length)
 
@@ -68,7 +77,14 @@ class Expression:
 
     def build(self, shape: Shape, init: Initialiser) -> Encodings:
         """The module that a model calls."""
+        shape = replace(shape, attention_heads=self.attention_heads(shape.heads))
         return Encodings([m.cls(m.options, shape, init / m.cls.name) for m in self.members])
+
+    def attention_heads(self, heads: int) -> int:
+        """How many heads attend, of `heads` projected ones."""
+        for member in self.members:
+            heads = member.cls.attention_heads(member.options, heads)
+        return heads
 
 
 def parse(
@@ -100,6 +116,9 @@ def parse(
     if len(owners) > 1:
         raise Refusal(f"{' and '.join(owners)} both replace the logits; only one can")
     maps = [cls for cls in classes if cls.maps_ids]
+    for cls in maps[1:]:
+        if cls.replaces_ids:
+            raise Refusal(f"{cls.name} gives ids of its own, so that {maps[0].name} before it would do nothing")
     if maps and not any(cls.reads_ids for cls in classes):
         if maps[0].reader is None:
             raise Refusal(f"{maps[0].name} gives position ids that nothing in '{written}' reads")

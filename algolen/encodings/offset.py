@@ -33,12 +33,13 @@ class Offset(Encoding):
     name = "offset"
     kind = "ids"
     paper = "Cho et al. 2024, arXiv 2405.20671 (its baseline of absolute positions from a random start)"
-    maps_ids = True
     reader = "learned"
     Options = OffsetOptions
 
     @classmethod
     def map_range(cls, options: OffsetOptions, ids: Ids, task: Task, length: int) -> Ids:
+        if not ids.increasing:
+            raise Refusal("offset would shift ids that have a random start of their own; leave it out")
         if ids.largest >= options.ids:
             raise Refusal(
                 f"offset.ids={options.ids} is too few for {task.name} of length {length}, which takes "

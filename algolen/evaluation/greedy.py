@@ -30,8 +30,8 @@ def decode(model: Transformer, task: Task, batch: Batch, positions: Random) -> T
     predicted_BT = torch.full_like(tokens_BT, PADDING)
     for answered in range(int(batch.scored_BT.sum(dim=1).max())):
         last_B = (first_B + answered).clamp(max=batch.tape_length - 1)
-        known = int(last_B.max()) + 1
-        prefix = _prefix(task, batch, tokens_BT[:, :known], place_T[:known] <= last_B[:, None])
+        # On the whole tape, as the sweep has it: ids that are drawn may depend on how long it is.
+        prefix = _prefix(task, batch, tokens_BT, place_T <= last_B[:, None])
         logits_BTV = model(prefix, model.draw(prefix, positions, Phase.TEST))
         next_B = logits_BTV[rows_B, last_B].argmax(dim=-1)
         scored_B = batch.scored_BT[rows_B, last_B] & (first_B + answered == last_B)

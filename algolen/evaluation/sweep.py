@@ -40,12 +40,13 @@ def evaluate(
     test_set: TestSet,
     device: torch.device,
     bytes_allowed: int | None = None,
+    phase: Phase = Phase.TEST,
     advance: Callable[[int], None] = lambda examples: None,
 ) -> Point:
     """The counts of a model on a test set.
 
     bytes_allowed: for the activations of a batch; a quarter of the free memory on a GPU if None. Halves the batch when
-    memory runs out. advance: told how many examples were done.
+    memory runs out. phase: the policy of positions. advance: told how many examples were done.
     """
     if bytes_allowed is None:
         bytes_allowed = torch.cuda.mem_get_info(device)[0] // 4 if device.type == "cuda" else CPU_BYTES
@@ -57,7 +58,7 @@ def evaluate(
         try:
             batch = test_set.batch(start, stop, device)
             with torch.inference_mode():
-                draws = model.draw(batch, test_set.positions(start, stop, device), Phase.TEST)
+                draws = model.draw(batch, test_set.positions(start, stop, device), phase)
                 logits_BTV, _ = model.logits_and_aux_loss(batch, draws, batch.predicted_from)
                 parts.append(count(logits_BTV, batch))
         except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
@@ -75,7 +76,7 @@ def activation_bytes(model: Transformer, tape: int) -> int:
     """Roughly what the activations of one example take in a forward pass without gradients."""
     config = model.config
     by_token = config.width * 8 + round(config.ff_ratio * config.width) * 4
-    heads = model.encodings.attention_heads(config.heads)
+    heads = model.attention_heads
     by_pair = 6 * heads * tape if model.encodings.touches_logits else 0
     return 4 * tape * (by_token + by_pair)
 

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 from algolen import options
 from algolen.batch import Batch
-from algolen.errors import UserError
+from algolen.errors import UserError, nearest
 from algolen.random import Random
 from algolen.task import Task
 
@@ -32,19 +32,23 @@ class TestSet:
     seed: int
     axis: str = ""
     axis_value: float = 0.0
+    purpose: str = "test"
+    """A development set shares no example with a test set, whatever the seeds."""
 
     def batch(self, start: int, stop: int, device: torch.device) -> Batch:
         """Examples start … stop − 1."""
         index_B = torch.arange(start, stop, device=device)
         random = Random.of(
-            self.seed, "test", self.task.name, self.task.version, self.kind, self.length, examples_B=index_B
+            self.seed, self.purpose, self.task.name, self.task.version, self.kind, self.length, examples_B=index_B
         )
         return self.task.sample_test(self.kind, torch.full((stop - start,), self.length), random)
 
     def positions(self, start: int, stop: int, device: torch.device) -> Random:
         """The draws of positions for these examples: one draw a block where an encoding draws once a batch."""
         index_B = torch.arange(start, stop, device=device)
-        return Random.of(self.seed, "test positions", self.length, examples_B=index_B, groups_B=index_B // BLOCK)
+        return Random.of(
+            self.seed, f"{self.purpose} positions", self.length, examples_B=index_B, groups_B=index_B // BLOCK
+        )
 
 
 class Fingerprint:
@@ -82,4 +86,13 @@ def check_kinds(task: Task, kinds: Sequence[str]) -> None:
     """Raises UserError for a kind of test set that the task does not have."""
     for kind in kinds:
         if kind not in task.test_sets:
-            raise UserError(f"task {task.name} has no test set '{kind}'; it has: {', '.join(task.test_sets)}")
+            close = nearest(kind, task.test_sets)
+            hint = f"did you mean '{close}'? " if close else ""
+            raise UserError(f"task {task.name} has no test set '{kind}'; {hint}it has: {', '.join(task.test_sets)}")
+
+
+def spread(lengths: Sequence[int], count: int = 8) -> list[int]:
+    """At most `count` of the lengths, evenly spread, both ends among them."""
+    if len(lengths) <= count:
+        return list(lengths)
+    return [lengths[round(place * (len(lengths) - 1) / (count - 1))] for place in range(count)]

@@ -96,7 +96,7 @@ def _notes(table: Comparison) -> Iterator[str]:
     examples = f"{table.examples:,} examples a length, " if table.examples else ""
     seeds = max((len(row.seeds) for row in table.rows), default=0)
     ranged = "; median over seeds, below it their range" if seeds > 1 else ""
-    yield f"Exact match: every token of the answer right; {examples}fractions cut to two decimals{ranged}."
+    yield f"Exact match: every token of an answer (or read) right; {examples}fractions cut to two decimals{ranged}."
     yield (
         f"│ parts trained lengths ({table.train[0]:,} to {table.train[1]:,}) from others. Horizon: the longest length "
         f"with exact match ≥ {table.rows[0].threshold:g} there and at every tested length below, and its multiple of "

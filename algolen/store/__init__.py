@@ -5,9 +5,8 @@ The store knows only configs and integer counts: no tasks, no encodings, no mode
 
 from __future__ import annotations
 
-from algolen.store.claims import GRACE
 from algolen.store.connection import NETWORK_FILE_SYSTEMS, filesystem_type, on_network
-from algolen.store.owner import this_process
+from algolen.store.owner import GRACE, this_process
 from algolen.store.rows import (
     ArtifactRow,
     Checkpoint,

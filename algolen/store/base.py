@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import Any
 
 from sqlite_utils import Database
 
+from algolen.errors import UserError
 from algolen.store.connection import explained, immediate, prepare_for_writing
 
 
@@ -22,6 +24,7 @@ class Connected:
         self.db = Database(connection)
         self._connection = connection
         self._prepared = False
+        self._inode: int | None = os.stat(path).st_ino if path.exists() else None
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -35,7 +38,18 @@ class Connected:
                 prepare_for_writing(self._connection, self.path)
             self._prepared = True
         with immediate(self._connection, self.path):
+            self._check_in_place()
             yield
+
+    def _check_in_place(self) -> None:
+        """Raises UserError if the file was removed or replaced while it was open: what is written would be lost."""
+        try:
+            there = os.stat(self.path).st_ino
+        except FileNotFoundError:
+            there = None
+        self._inode = self._inode or there
+        if there is None or there != self._inode:
+            raise UserError(f"{self.path} was removed or replaced while it was open; what came since cannot be kept")
 
     def rows(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[dict[str, Any]]:
         """Every row of a query, as dictionaries."""

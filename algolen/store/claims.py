@@ -5,12 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from algolen.store import owner as owners
 from algolen.store.base import Connected, now, seconds_since
+from algolen.store.owner import lost
 from algolen.store.rows import Claim, Ending, EnvironmentRow
-
-GRACE = 15 * 60.0
-"""Seconds without a heartbeat after which a run may be taken over."""
 
 
 class Claims(Connected):
@@ -26,15 +23,17 @@ class Claims(Connected):
         greedy: bool,
         owner: str,
         environment: EnvironmentRow | None = None,
+        again: bool = False,
     ) -> Claim:
         """Take a run unless it is done or a living worker holds it; exactly one of many that ask at once gets it.
 
         A run that is new, was never started or ended without being done can be taken, and so can one whose worker is
-        gone: its process on this machine has ended, or it has not reported in for `GRACE` seconds.
+        gone: its process on this machine has ended, or it has not reported in for `GRACE` seconds. With `again`, a run
+        that is done can be taken too; its results stay.
         """
         with self.transaction():
             found = self.rows("SELECT * FROM runs WHERE id = ?", [run_id])
-            if found and (refused := _refusal(found[0], owner)):
+            if found and (refused := _refusal(found[0], owner, again)):
                 return refused
             values = {
                 "status": "running", "owner": owner, "heartbeat_at": now(), "started_at": now(), "finished_at": None,
@@ -83,12 +82,12 @@ class Claims(Connected):
             return changed.rowcount == 1
 
 
-def _refusal(run: dict[str, Any], asking: str) -> Claim | None:
-    if run["status"] == "done":
+def _refusal(run: dict[str, Any], asking: str, again: bool) -> Claim | None:
+    if run["status"] == "done" and not again:
         return Claim("done", run["id"], run["attempt"], run["owner"], previous="done", step=run["step"])
     if run["status"] != "running" or run["owner"] == asking:
         return None
-    age = seconds_since(run["heartbeat_at"])
-    if age > GRACE or owners.gone(run["owner"]):
+    if lost(run["owner"], run["heartbeat_at"]):
         return None
+    age = seconds_since(run["heartbeat_at"])
     return Claim("held", run["id"], run["attempt"], run["owner"], age, previous="running", step=run["step"])

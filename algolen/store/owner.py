@@ -6,6 +6,16 @@ import os
 import socket
 from pathlib import Path
 
+from algolen.store.base import seconds_since
+
+GRACE = 15 * 60.0
+"""Seconds without a heartbeat after which a run may be taken over."""
+
+
+def lost(owner: str, heartbeat_at: str) -> bool:
+    """Whether the worker of a running run is gone: it has ended on this machine, or has not reported in for long."""
+    return seconds_since(heartbeat_at) > GRACE or gone(owner)
+
 
 def this_process() -> str:
     """This process as an owner of runs."""

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from algolen.errors import UserError, unknown
 from algolen.store.base import Connected
+from algolen.store.owner import lost
 from algolen.store.rows import (
     ArtifactRow,
     ConfigRow,
@@ -161,6 +162,8 @@ class Reading(Connected):
 
 def _run(row: dict[str, Any]) -> RunRow:
     values = {name: row[name] for name in _RUN_FIELDS}
+    if values["status"] == "running" and lost(values["owner"], values["heartbeat_at"]):
+        values["status"] = "stale"
     return RunRow(**{**values, "greedy": bool(values["greedy"]), "shipped": bool(values["shipped"])})
 
 

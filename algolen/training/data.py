@@ -62,16 +62,13 @@ class TrainingData:
     def micro_batches(self, step: int) -> list[Micro]:
         """The batch of a step, cut as the configuration says; the cut changes nothing but rounding."""
         numbers_B = self._numbers(step)
-        lengths_B = self._lengths(step, numbers_B)
         slots_B = torch.arange(step * self.config.batch, (step + 1) * self.config.batch)
+        content = Random.of(self.seed, "train", examples_B=numbers_B.to(self.device), groups_B=step)
+        positions = Random.of(self.seed, "positions", examples_B=slots_B.to(self.device), groups_B=step)
+        batch = self.task.sample(self._lengths(step, numbers_B), content)
         size = self.config.batch // self.config.accumulate
-        micros = []
-        for start in range(0, self.config.batch, size):
-            cut = slice(start, start + size)
-            content = Random.of(self.seed, "train", examples_B=numbers_B[cut].to(self.device), groups_B=step)
-            positions = Random.of(self.seed, "positions", examples_B=slots_B[cut].to(self.device), groups_B=step)
-            micros.append(Micro(self.task.sample(lengths_B[cut], content), positions))
-        return micros
+        starts = range(0, self.config.batch, size)
+        return [Micro(batch.rows(start, start + size), positions.rows(start, start + size)) for start in starts]
 
     def _numbers(self, step: int) -> Tensor:
         """The numbers of a step's examples; (B,) on the CPU."""

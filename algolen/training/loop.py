@@ -104,6 +104,7 @@ class Training:
             if done % self.config.check_every == 0 or done == self.steps:
                 self._check()
             elif self.asked_to_stop():
+                self._raise_if_bad()
                 self._log()
                 self._save("last")
                 raise Interrupted(done)
@@ -118,14 +119,17 @@ class Training:
         if done % self._log_every == 0:
             self._losses[done] = loss
         read = done % self._poll_every == 0 or done == self.steps
-        if read and (bad := int(self._first_bad)):
-            raise Diverged(bad)
+        if read:
+            self._raise_if_bad()
         self.progress.step = done
         self.observer.stepped(done, float(loss) if read else None)
 
-    def _check(self) -> None:
+    def _raise_if_bad(self) -> None:
         if bad := int(self._first_bad):
             raise Diverged(bad)
+
+    def _check(self) -> None:
+        self._raise_if_bad()
         check = self.look(self.progress.step)
         if check.loss < self.progress.best_loss:
             self.progress = replace(self.progress, best_loss=check.loss, best_step=self.progress.step)

@@ -136,6 +136,11 @@ COMMANDS = [
     Case("number out of range", (*SMOKE, "--examples", "-1"), ("--examples", "greater than or equal to 1")),
     Case("two formats", ("report", "--json", "--csv"), ("--json and --csv", "give one")),
     Case("unknown task to describe", ("tasks", "adition"), ("unknown task 'adition'", "did you mean 'addition'?")),
+    Case(
+        "longer than the task goes",
+        ("sample", "copy", "--length", "11", "--set", "copy.unique=true"),
+        ("--length", "length 11", "longest copy is 10", "copy.unique=true", "--set copy.alphabet=11"),
+    ),
     Case("unknown encoding to describe", ("encodings", "ofset"), ("encoding 'ofset'", "did you mean 'offset'?")),
 ]
 
@@ -153,6 +158,11 @@ NAMES = [
     train("unknown extension", "--pe", "coupling@yarn", says=("test-time extension 'yarn'",)),
     train("mistyped preset", "--preset", "smok", says=("unknown preset 'smok'", "did you mean 'smoke'?")),
     train("unknown test set", "--test-sets", "random,egde", says=("no test set 'egde'", "random, edge, carry")),
+    train(
+        "longer than the task goes in training",
+        *("--task", "reverse", "--set", "reverse.unique=true", "--train-lengths", "1-11"),
+        says=("--train-lengths", "length 11", "longest reverse is 10", "--set reverse.alphabet=11"),
+    ),
     train("unknown axis", "--axis", "operandz=2", says=("no axis 'operandz'", "operands")),
     train("axis without values", "--axis", "operands", says=("--axis 'operands'", "operands=2,3")),
     train("axis value of no sense", "--axis", "operands=two", says=("--axis 'operands=two'", "operands=2,3")),
@@ -177,6 +187,8 @@ LENGTHS = [
     train("a seed below 0", "--seeds=-1", says=("--seeds '-1'", "0-4")),
     train("too many seeds", "--seeds", "0-100000", says=("more than 10,000 seeds",)),
     Case("sample of length 0", ("sample", "addition", "--length", "0"), ("--length 0", "from 1 to 1,000,000")),
+    Case("sample of an odd length", ("sample", "flip-flop", "--length", "7"), ("--length", "length 7", "6 or 8")),
+    train("odd lengths", "--task", "flip-flop", "--pe", "nope", "--train-lengths", "4-8", says=("5", "4:64:2")),
     Case("sample too long", ("sample", "addition", "--length", "9" * 30), ("from 1 to 1,000,000",)),
     train("table too short", "--test-lengths", "2,300", says=("coupling.ids=202", "--set coupling.ids=302")),
     train("learned table too short", "--pe", "learned", "--test-lengths", "300", says=("--set learned.table=904",)),

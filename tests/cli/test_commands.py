@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from algolen import registry
 from algolen.store import Store
 from tests.conftest import SMOKE, CommandLine
 
@@ -49,7 +50,7 @@ def test_training_says_what_it_will_do_and_prints_the_report_alone_on_stdout(alg
         algolen.run,
     ]
     assert [part for part in plan if part not in done.stderr] == []
-    assert "exact match at 5:" in done.stderr
+    assert "exact at 5 " in done.stderr
     assert "addition" in done.stdout
     assert "parameters" not in done.stdout
     assert {path.name for path in algolen.folder.iterdir()} == {"experiments.sqlite", "runs"}
@@ -85,7 +86,8 @@ def test_training_again_from_the_start_gives_the_same_counts(trained: CommandLin
     before = counts(trained)
     again = trained(*SMOKE, "--retrain")
     assert again.code == 0, again.stderr
-    assert "step     60/60" in again.stderr
+    assert "60/60  loss" in again.stderr
+    assert "the counts equal the stored ones" in again.stderr
     assert counts(trained) == before
 
 
@@ -98,9 +100,11 @@ def test_training_from_scratch_elsewhere_gives_the_same_counts(trained: CommandL
 
 def test_a_dry_run_says_the_same_and_writes_nothing(algolen: CommandLine) -> None:
     dry = algolen(*SMOKE, "--dry-run", "--db", "nowhere.sqlite")
-    assert (dry.code, dry.stdout, algolen.files()) == (0, "", {})
+    assert (dry.code, dry.stderr, algolen.files()) == (0, "", {})
+    plan = by_json(algolen, *SMOKE, "--dry-run", "--db", "nowhere.sqlite")
+    assert plan["cost"].startswith("60 steps of 16")
     wet = algolen(*SMOKE, "--db", "nowhere.sqlite")
-    assert wet.stderr.startswith(dry.stderr)
+    assert wet.stderr.startswith(dry.stdout)
 
 
 def test_several_seeds_are_several_runs_of_one_configuration(algolen: CommandLine) -> None:
@@ -135,9 +139,9 @@ def test_the_layers_of_settings_win_in_their_order(algolen: CommandLine) -> None
 
 def test_a_preset_for_a_task_wins_over_the_preset_and_loses_against_a_file(algolen: CommandLine) -> None:
     algolen.write("run.toml", "[coupling]\nids = 77\n")
-    shown = algolen("train", "--task", "addition", "--pe", "coupling", "--config", "run.toml", "--dry-run").stderr
+    shown = algolen("train", "--task", "addition", "--pe", "coupling", "--config", "run.toml", "--dry-run").stdout
     assert "1 layer, width 128" in shown
-    assert "coupling: ids=77, start=clipped" in shown
+    assert "coupling: ids=77, start=clipped" in " ".join(shown.split())
 
 
 def test_the_database_of_the_environment_is_used_and_the_flag_wins(
@@ -313,6 +317,16 @@ def test_options_change_what_is_sampled(algolen: CommandLine) -> None:
     assert example["input"].count("+") == 3
 
 
+@pytest.mark.parametrize("task", sorted(registry.load().tasks))
+def test_every_task_can_be_sampled_and_trained_without_naming_lengths(algolen: CommandLine, task: str) -> None:
+    (example,) = by_json(algolen, "sample", task, "--examples", "1")
+    assert any(example["scored"])
+    for preset in ("smoke", "cpu"):
+        planned = algolen("train", "--task", task, "--pe", "nope", "--preset", preset, "--dry-run", "--device", "cpu")
+        assert planned.code == 0, planned.stderr
+        assert "None" not in planned.stderr
+
+
 @pytest.mark.parametrize("command", ["tasks", "encodings"])
 def test_everything_there_is_is_listed_and_described(algolen: CommandLine, command: str) -> None:
     listed = by_json(algolen, command)
@@ -325,6 +339,25 @@ def test_everything_there_is_is_listed_and_described(algolen: CommandLine, comma
         assert by_json(algolen, command, name) == described
         alone = algolen(command, name).stdout
         assert [o["name"] for o in described["options"] if f"{name}.{o['name']}" not in alone] == []
+
+
+def test_a_task_is_described_as_far_as_it_goes(algolen: CommandLine) -> None:
+    short = algolen.write("short.py", SHORT)
+    described = by_json(algolen, "tasks", "short", "--plugin", short)
+    assert described["tape_length_at_10"] == 10
+    assert described["chance_at_10"] == pytest.approx(1 / 24)
+
+
+SHORT = """
+from dataclasses import dataclass
+from algolen.tasks.copying import Copy
+
+@dataclass(frozen=True)
+class Short(Copy):
+    name = "short"
+    alphabet: int = 4
+    unique: bool = True
+"""
 
 
 def test_doctor_knows_what_is_installed_and_what_the_database_holds(trained: CommandLine) -> None:

@@ -28,7 +28,8 @@ class DistanceBias(Encoding):
 
     def prepare(self, batch: Batch, drawn: Drawn) -> Tensor:
         ids_BT = drawn.ids_BTA[..., 0].float()
-        return -self.options.slope * (ids_BT[:, None, :, None] - ids_BT[:, None, None, :])
+        distance_B1TT = ids_BT[:, None, :, None] - ids_BT[:, None, None, :]
+        return -self.options.slope * distance_B1TT.expand(-1, self.shape.attention_heads, -1, -1)
 
     def bias(self, site: Site) -> Tensor:
         bias: Tensor = site.ctx
@@ -147,7 +148,8 @@ class Doubled(Encoding):
 
     name, kind, paper = "doubled", "heads", "a test"
 
-    def attention_heads(self, heads: int) -> int:
+    @classmethod
+    def attention_heads(cls, options: Any, heads: int) -> int:
         return 2 * heads
 
     def expand_heads(self, q: Tensor, k: Tensor, v: Tensor, site: Site) -> tuple[Tensor, Tensor, Tensor]:
@@ -188,7 +190,7 @@ class Noisy(Encoding):
 class Halved(Encoding):
     """A map to fractional ids."""
 
-    name, kind, paper, maps_ids = "halved", "ids", "a test", True
+    name, kind, paper = "halved", "ids", "a test"
 
     @classmethod
     def map_range(cls, options: Any, ids: Ids, task: Task, length: int) -> Ids:
@@ -208,7 +210,6 @@ EXPRESSIONS = (
     "learned",
     "offset",
     "coupling",
-    "coupling+offset",
     "distance",
     "coupling+distance",
     "gate",

@@ -69,7 +69,7 @@ GOLDEN = "044dc06d915d"
 
 def test_progress_is_told_of_every_example_once() -> None:
     told: list[int] = []
-    evaluate(model(), a_set(), building.CPU, 2**18, told.append)
+    evaluate(model(), a_set(), building.CPU, 2**18, advance=told.append)
     assert sum(told) == 150 and len(told) > 1
 
 
@@ -96,7 +96,7 @@ few = a_set(examples=400, length=60)
 expected = evaluate(own, few, building.CPU, 2**24)
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + 120 * 2**20,) * 2)
-point = evaluate(own, few, building.CPU, 2**40, sizes.append)
+point = evaluate(own, few, building.CPU, 2**40, advance=sizes.append)
 assert bare(point) == bare(expected), (point, expected)
 print(max(sizes), sum(sizes))
 """

@@ -79,7 +79,7 @@ def test_a_run_whose_worker_was_killed_is_taken_over_and_its_half_written_result
     worker.join(60)
     worker.close()
     with Store.open(path) as store:
-        assert store.run(HASH).status == "running"
+        assert store.run(HASH).status == "stale"
         assert store.evaluations(f"{HASH}-0") == []
         taken = claim(store)
         assert (taken.outcome, taken.attempt, taken.previous) == ("claimed", 2, "running")

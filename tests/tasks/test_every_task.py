@@ -6,9 +6,11 @@ themselves. `MORE` names combinations worth trying beside them.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import itertools
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from algolen.batch import STRUCTURES, Batch, Structure
 from algolen.errors import UserError
 from algolen.random import Random
 from algolen.task import PADDING, Layout, Task
+from tests.conftest import CommandLine
 
 MORE: dict[str, list[dict[str, Any]]] = {
     "addition": [
@@ -32,6 +35,23 @@ MORE: dict[str, list[dict[str, Any]]] = {
         {"padded": False, "id_direction": "most", "operand_lengths": "independent"},
         {"reverse_answer": False, "id_direction": "most"},
     ],
+    "flip-flop": [
+        {"ignore": 0.1, "symbols": 16, "loss": "all"},
+        {"ignore": 0.5, "write": 0.5},
+        {"ignore": 1.0},
+        {"ignore": 0.0, "write": 0.0, "symbols": 300},
+    ],
+    "selective-copy": [
+        {"blanks": 2.5, "alphabet": 2},
+        {"blanks": 0.3, "alphabet": 60, "answer": "markers"},
+        {"blanks": 0.0},
+        {"blanks": 0.0, "answer": "markers"},
+        {"blanks": 7.0, "blanks_counted": "total"},
+        {"blanks": 16.0, "blanks_counted": "total", "answer": "markers"},
+    ],
+    "parity": [{"scratchpad": True, "bits": "ones"}],
+    "copy": [{"alphabet": 2}, {"alphabet": 300}, {"alphabet": 300, "unique": True}],
+    "reverse": [{"alphabet": 2}, {"alphabet": 300, "unique": True}],
 }
 
 DEVICES = [name for name, there in (("cuda", torch.cuda.is_available()), ("mps", torch.mps.is_available())) if there]
@@ -70,13 +90,25 @@ every_test_set = pytest.mark.parametrize(("task", "test_set"), WITH_TEST_SETS)
 def draw(
     task: Task, lengths: int | Tensor, count: int = 64, test_set: str = "random", seed: int = 0, first: int = 0
 ) -> Batch:
-    """Examples `first` and on, of one length above the smallest or of given ones."""
+    """Examples `first` and on, of one length or of given ones; where the task lacks one, of one nearby."""
     if isinstance(lengths, int):
         lengths = torch.full((count,), lengths)
     examples_B = torch.arange(first, first + len(lengths))
-    return task.sample_test(
-        test_set, lengths.clamp(min=task.smallest_length), Random.of(seed, "x", examples_B=examples_B)
-    )
+    return task.sample_test(test_set, existing(task, lengths), Random.of(seed, "x", examples_B=examples_B))
+
+
+def existing(task: Task, lengths_B: Tensor) -> Tensor:
+    """For each length the first one that the task has, going up a little and then down."""
+    near = (itertools.chain(range(length, length + 8), range(length - 1, 0, -1)) for length in lengths_B.tolist())
+    return torch.tensor([next(existing_of(task, lengths)) for lengths in near])
+
+
+def existing_of(task: Task, lengths: Iterable[int]) -> Iterator[int]:
+    """Those of some lengths that the task has."""
+    for length in lengths:
+        with contextlib.suppress(UserError):
+            task.check_length(length)
+            yield length
 
 
 def mixed(count: int = 64, longest: int = 12) -> Tensor:
@@ -189,7 +221,7 @@ def test_a_unit_has_one_stratum_and_strata_have_names_of_their_own(task: Task, t
 @every_task
 def test_tape_length_and_largest_id_are_never_exceeded_and_somewhere_reached(task: Task) -> None:
     short, large = set(), set()
-    for length in range(task.smallest_length, task.smallest_length + 4):
+    for length in itertools.islice(existing_of(task, range(1, 20)), 4):
         for test_set in task.test_sets:
             batch = draw(task, length, 400, test_set)
             longest = int(batch.valid_BT.sum(dim=1).max())
@@ -217,7 +249,7 @@ def test_test_sets_reach_long_lengths(task: Task, test_set: str) -> None:
 
 @every_task
 def test_reference_accuracies_are_probabilities(task: Task) -> None:
-    for length in (task.smallest_length, task.smallest_length + 1, 20, 300, 2000):
+    for length in existing_of(task, (1, 2, 3, 4, 5, 20, 300, 2000)):
         assert 0 <= task.chance(length) <= 1
         assert 0 <= task.input_blind(length) <= 1
 
@@ -258,6 +290,19 @@ def test_structure_depends_on_the_prompt_and_earlier_tokens_alone_where_the_task
     assert all(agreed) == task.structure_is_causal
 
 
+@every_task
+def test_no_length_below_the_smallest_exists_and_that_one_does(task: Task) -> None:
+    assert next(existing_of(task, itertools.count())) == task.smallest_length
+
+
+@every_test_set
+def test_nothing_is_predicted_before_the_place_from_which_on_a_batch_says_so(task: Task, test_set: str) -> None:
+    for lengths_B in (mixed(), torch.full((8,), 5)):
+        batch = draw(task, lengths_B, test_set=test_set)
+        assert batch.predicted_from >= 0
+        assert not (batch.trained_BT | batch.scored_BT)[:, : batch.predicted_from].any()
+
+
 # Randomness -----------------------------------------------------------------------------------------------------------
 
 
@@ -286,8 +331,8 @@ def test_the_same_random_gives_the_same_batch_and_another_seed_another(task: Tas
 
 @every_test_set
 def test_examples_of_a_batch_differ(task: Task, test_set: str) -> None:
-    distinct = draw(task, 12, 64, test_set).tokens_BT.unique(dim=0)
-    assert len(distinct) > (60 if test_set == "random" else 1)
+    distinct = draw(task, 32, 64, test_set).tokens_BT.unique(dim=0)
+    assert len(distinct) > (50 if test_set == "random" else 1)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -295,7 +340,7 @@ def test_examples_of_a_batch_differ(task: Task, test_set: str) -> None:
 def test_batches_are_the_same_on_every_device(task: Task, test_set: str, device: str) -> None:
     lengths_B = mixed()
     random = Random.of(0, "x", examples_B=torch.arange(len(lengths_B), device=device))
-    batch = task.sample_test(test_set, lengths_B.clamp(min=task.smallest_length), random)
+    batch = task.sample_test(test_set, existing(task, lengths_B), random)
     assert all(value.device.type == device for value in tensors(batch).values())
     same_examples(batch.to("cpu"), draw(task, lengths_B, test_set=test_set))
 
@@ -314,15 +359,14 @@ def test_the_vocabulary_starts_with_padding_and_names_every_token_once(task: Tas
 def test_axes_are_numbers_that_do_not_change_the_vocabulary(task: Task) -> None:
     for axis in task.axes:
         value = getattr(task, axis)
-        assert type(value) in (int, float)
+        assert value is None or type(value) in (int, float)
+        other = 0.125 if value is None else value + 1 if type(value) is int else value / 2
         try:
-            varied = options.read(
-                type(task), options.plain(task) | {axis: value + 1 if type(value) is int else value / 2}, ""
-            )
+            varied = options.read(type(task), options.plain(task) | {axis: other}, "")
         except UserError:
             continue
         assert varied.vocabulary == task.vocabulary
-        assert getattr(varied, axis) != value
+        assert getattr(varied, axis) == other
 
 
 @every_task
@@ -332,3 +376,16 @@ def test_tasks_describe_themselves(task: Task) -> None:
     assert next(iter(task.test_sets)) == "random"
     assert all(task.test_sets.values())
     assert all(option.description for option in options.describe(type(task)))
+
+
+# Use ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", registry.load().tasks)
+def test_the_presets_suit_every_task(name: str, algolen: CommandLine) -> None:
+    pe = "coupling" if "coupled" in options.read(registry.load().task(name), {}, name).structures else "nope"
+    planned = algolen("train", "--task", name, "--pe", pe, "--dry-run")
+    assert planned.code == 0, planned.stderr
+    few = ("--preset", "smoke", "--set", "train.steps=5", "--device", "cpu")
+    trained = algolen("train", "--task", name, "--pe", pe, *few)
+    assert trained.code == 0, trained.stderr

@@ -94,3 +94,25 @@ def test_a_fixed_set_that_cannot_fill_a_batch_of_one_length_is_refused_with_the_
     with pytest.raises(UserError, match=r"gives 5 examples a length.*use at least 32"):
         data(examples=20)
     assert data(examples=32).steps_an_epoch == 4
+
+
+def test_lengths_examples_and_positions_are_draws_of_their_own() -> None:
+    sizes = {
+        seed: [int(data(seed=seed).micro_batches(step)[0].batch.size_BA[0]) for step in range(30)] for seed in (0, 1)
+    }
+    assert sizes[0] != sizes[1]
+    (micro,) = data(lengths=range(9, 10)).micro_batches(0)
+    content = TrainingData(building.task(), [9], building.train_config(batch=8), 0, building.CPU)
+    digits = content.task.sample(torch.full((8,), 9), micro.positions).tokens_BT
+    assert not torch.equal(digits, micro.batch.tokens_BT)
+
+
+def test_what_a_batch_shares_changes_from_step_to_step() -> None:
+    made = data()
+    shared = [int(made.micro_batches(step)[0].positions.shared().integers(0, 2**30)[0]) for step in range(5)]
+    assert len(set(shared)) == 5
+
+
+def test_a_cut_batch_keeps_the_width_of_the_whole() -> None:
+    cut = data(lengths_in_batch="mixed", accumulate=4)
+    assert len({micro.batch.tape_length for micro in cut.micro_batches(0)}) == 1

@@ -100,7 +100,7 @@ def test_an_encodings_extra_loss_is_added_once_for_the_mean() -> None:
     model = building.model(building.expression("noisy", TOYS))
     batch, positions = building.batch(building.task(), [3] * 4)
     draws = model.draw(batch, positions, Phase.TRAINING)
-    extra = model.encodings.members["noisy"].table_ND.square().mean()  # type: ignore[union-attr, operator]
+    extra = model.encodings.members[0].table_ND.square().mean()  # type: ignore[union-attr, operator]
     without = F.cross_entropy(model(batch, draws)[batch.trained_BT], batch.targets_BT[batch.trained_BT])
     mean = loss_sum(model, batch, draws) / batch.trained_BT.sum()
     torch.testing.assert_close(mean, without + extra)
@@ -120,3 +120,25 @@ def test_a_compiled_step_trains_the_same_model_at_changing_lengths() -> None:
     assert set(plain) == set(compiled)
     for name, value in plain.items():
         torch.testing.assert_close(value, compiled[name], atol=1e-4, rtol=1e-2, msg=name)
+
+
+@pytest.mark.parametrize("option", [{"beta1": 0.5}, {"beta2": 0.9}, {"epsilon": 0.1}, {"weight_decay": 10.0}], ids=str)
+def test_every_option_of_the_optimiser_has_an_effect(option: dict[str, float]) -> None:
+    default, changed = train(), train(**option)
+    assert any(not torch.allclose(value, changed[name], atol=1e-6) for name, value in default.items())
+
+
+def test_gains_do_not_decay() -> None:
+    (strong,) = (train(steps=1, weight_decay=100.0),)
+    (none,) = (train(steps=1),)
+    assert torch.equal(strong["final.gain_D"], none["final.gain_D"])
+    assert not torch.equal(strong["tokens_VD"], none["tokens_VD"])
+
+
+def test_the_loss_of_an_accumulated_step_is_that_of_the_whole_batch() -> None:
+    losses = []
+    for accumulate in (1, 4):
+        made = building.experiment({"train": {"accumulate": accumulate, "lengths_in_batch": "mixed"}})
+        own = Stepper(made.model(0, building.CPU), made.config.train, 10)
+        losses.append(float(own(0, made.data(0, building.CPU).micro_batches(0))))
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
