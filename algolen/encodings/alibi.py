@@ -17,7 +17,9 @@ from algolen.task import Task
 
 @dataclass(frozen=True)
 class AlibiOptions:
-    steepness: Annotated[float, Field(gt=0, description="multiplies the published slopes, nearly flat at few heads")] = 1.0
+    steepness: Annotated[
+        float, Field(gt=0, description="multiplies the published slopes, nearly flat at few heads")
+    ] = 1.0
 
 
 class Alibi(Encoding):
@@ -38,8 +40,9 @@ class Alibi(Encoding):
         one_axis(cls.name, ids)
 
     def prepare(self, batch: Batch, drawn: Drawn) -> Tensor:
-        slope_H = torch.tensor(slopes(self.shape.heads), device=drawn.ids_BTA.device) * self.options.steepness
-        return -slope_H[:, None, None] * distances(drawn.ids_BTA).abs()
+        slope_H = torch.tensor(slopes(self.shape.attention_heads), device=drawn.ids_BTA.device) * self.options.steepness
+        bias_BHTT: Tensor = -slope_H[:, None, None] * distances(drawn.ids_BTA).abs()
+        return bias_BHTT
 
     def bias(self, site: Site) -> Tensor:
         bias_BHTT: Tensor = site.ctx

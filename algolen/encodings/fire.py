@@ -19,7 +19,9 @@ from algolen.task import Task
 @dataclass(frozen=True)
 class FireOptions:
     hidden: Annotated[int, Field(ge=1, le=4096, description="width of the network's hidden layer")] = 32
-    threshold: Annotated[float, Field(gt=0, description="L0: queries nearer to the start are measured against it")] = 512.0
+    threshold: Annotated[float, Field(gt=0, description="L0: queries nearer to the start are measured against it")] = (
+        512.0
+    )
     c: Annotated[float, Field(gt=0, description="of log(c·x + 1) at the start of training")] = 0.1
     per_layer: Annotated[bool, Field(description="a network for each layer, instead of one for all")] = False
 
@@ -45,8 +47,8 @@ class Fire(Encoding):
         self.mu_N = init.constant(1.0, networks)
         self.up_NF = init.normal("up", networks, options.hidden, std=1.0)
         self.up_bias_NF = init.normal("up bias", networks, options.hidden, std=0.1)
-        self.down_NHF = init.normal("down", networks, shape.heads, options.hidden, std=options.hidden**-0.5)
-        self.down_bias_NH = init.constant(0.0, networks, shape.heads)
+        self.down_NHF = init.normal("down", networks, shape.attention_heads, options.hidden, std=options.hidden**-0.5)
+        self.down_bias_NH = init.constant(0.0, networks, shape.attention_heads)
 
     @classmethod
     def accept(cls, options: FireOptions, ids: Ids, task: Task, length: int) -> None:

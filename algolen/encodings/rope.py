@@ -37,7 +37,9 @@ class Rope(Encoding):
     @classmethod
     def check_shape(cls, options: RopeOptions, shape: Shape) -> None:
         if shape.head_width % 2:
-            raise Refusal(f"rope turns channels in pairs; a head width of {shape.head_width} is odd: change model.heads")
+            raise Refusal(
+                f"rope turns channels in pairs; a head width of {shape.head_width} is odd: change model.heads"
+            )
 
     @classmethod
     def accept(cls, options: RopeOptions, ids: Ids, task: Task, length: int) -> None:

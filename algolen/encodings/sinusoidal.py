@@ -42,7 +42,9 @@ class Sinusoidal(Encoding):
         ids_BT1 = drawn.ids_BTA.float()
         if drawn.ids_BTA.stride(0) == 0:
             ids_BT1 = ids_BT1[:1]
-        return sinusoids(ids_BT1[..., 0], self.shape.width, self.options.base) * self.options.scale
+        table_BTD = sinusoids(ids_BT1[..., 0], self.shape.width, self.options.base)
+        scaled_BTD: Tensor = table_BTD * self.options.scale
+        return scaled_BTD
 
     def embed(self, h_BTD: Tensor, drawn: Drawn, ctx: Any) -> Tensor:
         table_BTD: Tensor = ctx

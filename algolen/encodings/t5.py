@@ -19,8 +19,12 @@ from algolen.task import Task
 
 @dataclass(frozen=True)
 class T5Options:
-    buckets: Annotated[int, Field(ge=4, le=4096, multiple_of=2, description="half exact distances, half logarithmic")] = 32
-    max_distance: Annotated[int, Field(ge=2, le=1_000_000, description="from here on all distances share a bucket")] = 128
+    buckets: Annotated[
+        int, Field(ge=4, le=4096, multiple_of=2, description="half exact distances, half logarithmic")
+    ] = 32
+    max_distance: Annotated[int, Field(ge=2, le=1_000_000, description="from here on all distances share a bucket")] = (
+        128
+    )
     unscaled: Annotated[bool, Field(description="q·k not divided by √d, as in T5")] = False
     std: Annotated[float, Field(gt=0, description="standard deviation of the table before training")] = 0.02
 
@@ -45,7 +49,7 @@ class T5(Encoding):
 
     def __init__(self, options: T5Options, shape: Shape, init: Initialiser) -> None:
         super().__init__(options, shape, init)
-        self.table_NH = init.normal("table", options.buckets, shape.heads, std=options.std)
+        self.table_NH = init.normal("table", options.buckets, shape.attention_heads, std=options.std)
 
     @classmethod
     def accept(cls, options: T5Options, ids: Ids, task: Task, length: int) -> None:
@@ -60,7 +64,7 @@ class T5(Encoding):
         return torch.nn.functional.embedding(bucket_BTT, self.table_NH).movedim(-1, 1)
 
     def logit_scale(self, q_BHTK: Tensor, site: Site) -> Tensor | None:
-        return q_BHTK.new_tensor(math.sqrt(self.shape.head_width)) if self.options.unscaled else None
+        return torch.tensor(math.sqrt(self.shape.head_width), device=q_BHTK.device) if self.options.unscaled else None
 
     def _bucket(self, distance: Tensor, causal: bool) -> Tensor:
         count = self.options.buckets if causal else self.options.buckets // 2

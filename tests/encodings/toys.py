@@ -224,5 +224,16 @@ EXPRESSIONS = (
     "owner+distance",
     "noisy+distance",
     "halved+rotating",
+    "sinusoidal",
+    "rope",
+    "rope+doubled+alibi",
+    "coupling+rope",
+    "alibi",
+    "offset+alibi",
+    "coupling+alibi",
+    "t5",
+    "coupling+t5",
+    "fire",
+    "coupling+fire",
 )
 """Expressions that between them use every hook."""
