@@ -235,5 +235,11 @@ EXPRESSIONS = (
     "coupling+t5",
     "fire",
     "coupling+fire",
+    "abacus",
+    "abacus+fire",
+    "randomized",
+    "randomized+sinusoidal",
+    "coupling+randomized+rope",
+    "offset+randomized+learned",
 )
 """Expressions that between them use every hook."""
