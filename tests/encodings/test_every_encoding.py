@@ -21,7 +21,13 @@ TRAINED_TO = 6
 
 
 def make(written: str, seed: int = 0, **fields: object) -> Transformer:
-    return building.model(building.expression(written, TOYS), seed, **fields)
+    """A model some way off its initial values: a table that starts at zero would hide what it is multiplied by."""
+    model, generator = building.model(building.expression(written, TOYS), seed, **fields), torch.Generator()
+    generator.manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
+    return model
 
 
 def forward(model: Transformer, batch: Batch, positions: Random, phase: Phase = Phase.TRAINING) -> torch.Tensor:
