@@ -31,7 +31,7 @@ class Alibi(Encoding):
 
     name = "alibi"
     kind = "bias"
-    paper = "Press, Smith & Lewis 2021, arXiv 2108.12409"
+    paper = "Press et al. 2021, arXiv 2108.12409"
     reads_ids = True
     Options = AlibiOptions
 

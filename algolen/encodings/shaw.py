@@ -30,7 +30,7 @@ class Shaw(Encoding):
 
     name = "shaw"
     kind = "bias"
-    paper = "Shaw, Uszkoreit & Vaswani 2018, arXiv 1803.02155"
+    paper = "Shaw et al. 2018, arXiv 1803.02155"
     reads_ids = True
     Options = ShawOptions
 

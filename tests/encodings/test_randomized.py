@@ -101,9 +101,9 @@ def test_even_spacing_is_in_the_middle_of_equal_parts() -> None:
 # After another map ----------------------------------------------------------------------------------------------------
 
 
-def coupled(phase: Phase, draw: str = "batch") -> tuple[Tensor, Tensor]:
+def coupled(phase: Phase, draw: str = "batch", ids: int = 2048) -> tuple[Tensor, Tensor]:
     """Coupled ids without a start, and what becomes of them."""
-    pe = building.expression("coupling+randomized", coupling={"ids": 20}, randomized={"draw": draw})
+    pe = building.expression("coupling+randomized", coupling={"ids": 20}, randomized={"draw": draw, "ids": ids})
     batch, positions = building.batch(building.task(), [4, 2, 5])
     assert batch.structure.coupled_BTA is not None
     ids_BTA = building.model(pe).encodings.map_ids(batch, positions, phase)
@@ -118,6 +118,12 @@ def test_equal_ids_stay_equal_larger_ones_larger_and_0_stays_0(phase: Phase, dra
         assert torch.equal(order.sign(), (after[:, None] - after).sign())
         assert torch.equal(before == 0, after == 0)
         assert after.max() > 20
+
+
+@pytest.mark.parametrize("phase", [Phase.TEST, Phase.EVEN])
+def test_as_many_ids_as_the_map_before_it_gives_leave_them(phase: Phase) -> None:
+    before, after = coupled(phase, ids=21)
+    assert torch.equal(before, after)
 
 
 def test_a_map_before_it_says_how_many_are_drawn() -> None:
