@@ -42,6 +42,8 @@ class Expression:
     def check(self, task: Task, lengths: Iterable[int], causal: bool, shape: Shape | None = None) -> None:
         """Raises Refusal if the encodings cannot serve the task at all of the nominal lengths, in a model of that
         shape."""
+        if shape is not None:
+            shape = replace(shape, attention_heads=self.attention_heads(shape.heads))
         for member in self.members:
             if shape is not None:
                 member.cls.check_shape(member.options, shape)

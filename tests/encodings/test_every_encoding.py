@@ -21,7 +21,13 @@ TRAINED_TO = 6
 
 
 def make(written: str, seed: int = 0, **fields: object) -> Transformer:
-    return building.model(building.expression(written, TOYS), seed, **fields)
+    """A model some way off its initial values: a table that starts at zero would hide what it is multiplied by."""
+    model, generator = building.model(building.expression(written, TOYS), seed, **fields), torch.Generator()
+    generator.manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
+    return model
 
 
 def forward(model: Transformer, batch: Batch, positions: Random, phase: Phase = Phase.TRAINING) -> torch.Tensor:
@@ -144,9 +150,18 @@ def test_training_in_bf16_stays_near_fp32(written: str) -> None:
     torch.testing.assert_close(low, loss_sum(model, batch, draws), rtol=0.02, atol=0)
 
 
-def test_nothing_is_drawn_at_test(written: str) -> None:
-    model, task = make(written), building.task()
+@pytest.mark.parametrize("phase", [Phase.TEST, Phase.EVEN])
+def test_nothing_is_drawn_at_test_unless_the_encoding_says_so(written: str, phase: Phase) -> None:
+    pe = building.expression(written, TOYS)
+    model, task = building.model(pe), building.task()
     batch, positions = building.batch(task, [4] * 3)
-    other = Random.of("other", examples_B=torch.arange(3))
-    first, second = (model.draw(batch, random, Phase.TEST).encodings for random in (positions, other))
-    assert all(torch.equal(a.ids_BTA, b.ids_BTA) for a, b in zip(first, second, strict=True))
+    other = Random.of("other", examples_B=torch.arange(3), groups_B=torch.arange(3))
+    first, second = (model.draw(batch, random, phase).encodings for random in (positions, other))
+    same = [torch.equal(a.ids_BTA, b.ids_BTA) and _equal(a.noise, b.noise) for a, b in zip(first, second, strict=True)]
+    assert all(same) != (pe.draws_at_test and phase is Phase.TEST)
+
+
+def _equal(one: object, other: object) -> bool:
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return torch.equal(one, other)
+    return one == other

@@ -20,6 +20,7 @@ from algolen.initialisation import Initialiser
 from algolen.phase import Phase
 from algolen.random import Random
 from algolen.tasks.addition import Addition
+from tests import building
 
 MAPS: dict[str, tuple[type[Encoding], type]] = {
     "offset": (Offset, OffsetOptions),
@@ -262,3 +263,16 @@ def test_addition_starts_over_the_published_range(chosen: dict[str, Any], latest
     assert p_value(starts - 1, [1 / latest] * latest) > 1e-4
     largest = ids_BTA[starts == latest].amax(dim=(1, 2))
     assert (largest == ids).all()
+
+
+# Readers of distances -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reader", ["rope", "alibi", "t5", "shaw", "transformer-xl"])
+def test_a_random_start_does_not_change_encodings_that_read_distances(reader: str) -> None:
+    plain, shifted = (building.model(building.expression(written)) for written in (reader, f"offset+{reader}"))
+    batch, positions = building.batch(building.task(), [5, 3, 5])
+    plain_BTV, shifted_BTV = (
+        model(batch, model.draw(batch, positions, Phase.TRAINING))[batch.valid_BT] for model in (plain, shifted)
+    )
+    torch.testing.assert_close(plain_BTV, shifted_BTV, atol=1e-3, rtol=1e-3)
