@@ -11,7 +11,7 @@ tensors, whose products wrap modulo 2^64 as the unsigned original's do.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -62,18 +62,31 @@ class Random:
     """
 
     example_B: Tensor
-    group_B: Tensor
+    group_keys: Callable[[], Tensor]
+    """Computes `group_B`, which most draws do without."""
+
+    @classmethod
+    def from_keys(cls, example_B: Tensor, group_B: Tensor) -> Random:
+        """Draws from finished keys, such as those of several runs one after the other."""
+        return cls(example_B, lambda: group_B)
 
     @classmethod
     def of(cls, *parts: int | str, examples_B: Tensor, groups_B: Tensor | int = 0) -> Random:
         """Draws named by `parts` (seed, purpose, step …), for examples and groups that are counted by integers."""
         root = key(*parts)
-        if isinstance(groups_B, int):
-            groups_B = torch.full_like(examples_B, groups_B)
-        return cls(_fold(root, examples_B), _fold(_signed(root ^ _WEYL), groups_B))
+
+        def group_keys() -> Tensor:
+            counted_B = torch.full_like(examples_B, groups_B) if isinstance(groups_B, int) else groups_B
+            return _fold(_signed(root ^ _WEYL), counted_B)
+
+        return cls(_fold(root, examples_B), group_keys)
 
     def __len__(self) -> int:
         return self.example_B.shape[0]
+
+    @property
+    def group_B(self) -> Tensor:
+        return self.group_keys()
 
     @property
     def device(self) -> torch.device:
@@ -82,15 +95,15 @@ class Random:
     def fold(self, name: int | str) -> Random:
         """Independent draws under a name."""
         word = _word(name)
-        return Random(_mix(self.example_B ^ word), _mix(self.group_B ^ word))
+        return Random(_mix(self.example_B ^ word), lambda: _mix(self.group_keys() ^ word))
 
     def rows(self, start: int, stop: int) -> Random:
         """The draws of the examples start … stop − 1."""
-        return Random(self.example_B[start:stop], self.group_B[start:stop])
+        return Random(self.example_B[start:stop], lambda: self.group_keys()[start:stop])
 
     def shared(self) -> Random:
         """Draws that all examples of a group have in common, for what a paper draws once a batch."""
-        return Random(self.group_B, self.group_B)
+        return Random.from_keys(group_B := self.group_keys(), group_B)
 
     def bits(self, *shape: int) -> Tensor:
         """(B, *shape) int64, all 64 bits uniform."""

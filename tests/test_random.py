@@ -23,7 +23,7 @@ KEYS = st.integers(-(2**63), 2**63 - 1)
 
 def of_keys(keys: Sequence[int]) -> Random:
     keys_B = torch.tensor(keys, dtype=torch.int64)
-    return Random(keys_B, keys_B)
+    return Random.from_keys(keys_B, keys_B)
 
 
 def of_examples(count: int, *parts: int | str, device: str = "cpu") -> Random:
@@ -153,7 +153,7 @@ def test_draws_do_not_depend_on_how_a_batch_is_split(name: str) -> None:
 def test_keys_of_several_runs_draw_together_what_each_draws_alone(name: str) -> None:
     draw = DRAWS.get(name, lambda random: random.normal(3))
     runs = [of_examples(8, seed, "data") for seed in range(4)]
-    stacked = Random(torch.cat([run.example_B for run in runs]), torch.cat([run.group_B for run in runs]))
+    stacked = Random.from_keys(torch.cat([run.example_B for run in runs]), torch.cat([run.group_B for run in runs]))
     assert torch.equal(draw(stacked.fold("a")), torch.cat([draw(run.fold("a")) for run in runs]))
 
 

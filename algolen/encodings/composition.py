@@ -15,7 +15,7 @@ from algolen.phase import Phase
 from algolen.random import Random
 
 HOOKS = (
-    "map_ids", "embed", "qk_input", "rotate", "expand_heads", "logits", "logit_scale", "bias", "refine", "mask",
+    "map_ids", "draw", "embed", "qk_input", "rotate", "expand_heads", "logits", "logit_scale", "bias", "refine", "mask",
     "layer_end", "aux_loss",
 )  # fmt: skip
 LOGIT_HOOKS = ("logits", "bias", "refine", "mask", "layer_end")
@@ -60,10 +60,11 @@ class Encodings(nn.Module):
     def draw(self, batch: Batch, random: Random, phase: Phase) -> tuple[Drawn, ...]:
         """Everything random of a forward pass, one entry a member."""
         ids_BTA = self.map_ids(batch, random, phase)
-        return tuple(
-            Drawn(ids_BTA, member.draw(ids_BTA, batch, random.fold(member.name).fold("noise"), phase))
-            for member in self._ordered
-        )
+        drawn = [Drawn(ids_BTA)] * len(self._ordered)
+        for index, member in self._of("draw"):
+            noise = member.draw(ids_BTA, batch, random.fold(member.name).fold("noise"), phase)
+            drawn[index] = Drawn(ids_BTA, noise)
+        return tuple(drawn)
 
     def prepare(self, batch: Batch, drawn: tuple[Drawn, ...]) -> Context:
         """The members' tables for a forward pass."""
