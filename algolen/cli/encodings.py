@@ -11,6 +11,11 @@ from algolen.cli import common
 from algolen.cli.common import AsJson, Plugins
 from algolen.cli.describe import first_paragraph, print_options
 
+WIDE = 100
+"""Columns of a terminal from which on papers are named in the list; `algolen encodings NAME` names them always."""
+
+UNSURE = "†"
+
 if TYPE_CHECKING:
     from algolen.encodings.base import Encoding
     from algolen.registry import Registry
@@ -65,24 +70,28 @@ def describe(cls: type[Encoding], registry: Registry) -> dict[str, Any]:
 def _print_table(described: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
+    console = common.console()
     table = Table(box=None, pad_edge=False, header_style="bold")
-    whole = ("encoding", "alone means", "parameters")
-    for column in ("encoding", "kind", "alone means", "needs", "largest id", "parameters", "paper"):
-        number = column in ("largest id", "parameters")
-        table.add_column(column, justify="right" if number else "left", no_wrap=column in whole)
+    for column in ("encoding", "kind", "alone means", "needs", "largest id", "parameters"):
+        table.add_column(column, justify="right" if column in ("largest id", "parameters") else "left", no_wrap=True)
+    if console.width >= WIDE:
+        table.add_column("paper", no_wrap=True)
     for pe in described:
         ceiling = "–" if pe["largest_id"] is None else f"{pe['largest_id']:,}"
-        table.add_row(
-            pe["name"],
+        cells = (
+            pe["name"] + ("" if pe["status"] == "published" else UNSURE),
             pe["kind"],
             pe["alone_means"] if pe["alone_means"] != pe["name"] else "",
             ", ".join(pe["needs"]),
             ceiling,
             f"{pe['parameters_added']:,}",
-            re.split("[,;]", pe["paper"])[0] + ("" if pe["status"] == "published" else f" ({pe['status']})"),
+            re.split("[,;]", pe["paper"])[0],
         )
-    common.console().print(table)
-    common.console().print("\nparameters: added to a model of 2 layers, width 128 and 4 heads.", style="dim")
+        table.add_row(*cells[: len(table.columns)])
+    console.print(table)
+    unsure = [f"{UNSURE} {pe['name']}: {pe['status']}" for pe in described if pe["status"] != "published"]
+    notes = ["parameters: added to a model of 2 layers, width 128 and 4 heads", *unsure]
+    console.print(f"\n{'; '.join(notes)}.", style="dim")
 
 
 def _print_one(pe: dict[str, Any]) -> None:
