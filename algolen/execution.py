@@ -3,61 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-import platform
-import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import torch
 
-from algolen import __version__, checkpoint
+from algolen import checkpoint
+from algolen.environment import environment
 from algolen.errors import Diverged, UserError
 from algolen.evaluation import sweep
-from algolen.evaluation.counting import Counts
-from algolen.evaluation.test_sets import TestSet, spread
-from algolen.experiment import DEVELOPMENT_SEED, Experiment, development_lengths
-from algolen.identity import canonical_json
+from algolen.evaluation.test_sets import TestSet
+from algolen.experiment import Experiment
 from algolen.model import Transformer
-from algolen.store import (
-    ArtifactRow,
-    ConfigRow,
-    Conflict,
-    Count,
-    CurvePoint,
-    Ending,
-    EnvironmentRow,
-    EvaluationRow,
-    Point,
-    PointKey,
-    Store,
-    this_process,
-)
+from algolen.recording import FIXED, Listener, Recorder, config_row, point_key, stored_point
+from algolen.store import Conflict, Ending, EvaluationRow, Store, this_process
 from algolen.training.data import TrainingData
-from algolen.training.loop import Check, Interrupted, Progress, Training
-
-FIXED = "fixed"
-"""The policy of positions at test where nothing is drawn: starts are 1 (0 for `offset`)."""
-
-DEVELOPMENT_EXAMPLES = 100
-"""Examples a length of the development sets."""
-
-
-class Listener(Protocol):
-    """Who shows the user how a run goes."""
-
-    def training(self, run_id: str, seed: int, parameters: int, at_step: int, steps: int) -> None: ...
-
-    def stepped(self, step: int, loss: float | None) -> None: ...
-
-    def checked(self, check: Check) -> None: ...
-
-    def sweeping(self, test_sets: Sequence[TestSet]) -> None: ...
-
-    def swept(self, examples: int) -> None: ...
+from algolen.training.loop import Interrupted, Progress, Training
 
 
 @dataclass(frozen=True)
@@ -123,7 +87,7 @@ class Runner:
         return replace(outcome, compared=True) if compared else outcome
 
     def _execute(self, run_id: str, seed: int, model: Transformer, data: TrainingData, owner: str) -> Outcome:
-        recorder = _Recorder(self, run_id, owner, model)
+        recorder = Recorder(self.experiment, self.store, self.folder, model, self.listener, run_id, owner)
         training = Training(
             model,
             data,
@@ -193,7 +157,7 @@ class Runner:
 
     def _missing(self, run_id: str, step: int, kind: str = "last") -> list[TestSet]:
         present = self.store.points_present(self._evaluation(run_id, kind).id, step)
-        return [test_set for test_set in self.experiment.test_sets() if _key(test_set) not in present]
+        return [test_set for test_set in self.experiment.test_sets() if point_key(test_set) not in present]
 
     def _sweep(self, run_id: str, model: Transformer, step: int, kind: str = "last") -> int:
         """Sweeps what the store does not have yet, a length at a time; returns how many test sets that were."""
@@ -246,95 +210,6 @@ class Runner:
             )
 
 
-class _Recorder:
-    """Puts what training reports into the store and passes it on to the listener."""
-
-    def __init__(self, runner: Runner, run_id: str, owner: str, model: Transformer) -> None:
-        self.runner, self.run_id, self.owner, self.model = runner, run_id, owner, model
-        self.store, self.experiment = runner.store, runner.experiment
-        positions = "drawn" if self.experiment.pe.draws_at_test else FIXED
-        self.evaluation = EvaluationRow(
-            run_id, "training", DEVELOPMENT_SEED, DEVELOPMENT_EXAMPLES, positions, purpose="development"
-        )
-        self._beyond = development_lengths(self.experiment)
-
-    def look(self, step: int) -> Check:
-        """The in-distribution loss and the out-of-distribution points on development sets."""
-        loss = sum((point.total for point in self._points(spread(self.experiment.config.train_lengths))), Counts())
-        return Check(step, loss.loss / loss.tokens, tuple(self._points(self._beyond)))
-
-    def _points(self, lengths: Sequence[int]) -> Iterator[sweep.Point]:
-        for length in lengths:
-            test_set = TestSet(
-                self.experiment.task, "random", length, DEVELOPMENT_EXAMPLES, DEVELOPMENT_SEED, purpose="development"
-            )
-            yield sweep.evaluate(self.model, test_set, self.runner.device)
-
-    def stepped(self, step: int, loss: float | None) -> None:
-        self.runner.listener.stepped(step, loss)
-
-    def logged(self, curve: dict[int, float]) -> None:
-        self.store.add_curve(self.run_id, [CurvePoint(step, "loss", loss) for step, loss in curve.items()])
-
-    def checked(self, check: Check) -> None:
-        self.store.add_curve(self.run_id, [CurvePoint(check.step, "in-distribution loss", check.loss)])
-        evaluation_id = self.store.add_evaluation(self.evaluation)
-        self.store.add_points(evaluation_id, check.step, [stored_point(point) for point in check.points])
-        self.store.heartbeat(self.run_id, self.owner, check.step)
-        self.runner.listener.checked(check)
-
-    def saved(self, kind: str, path: Path, sha256: str, step: int) -> None:
-        place = path.relative_to(self.runner.folder.parent)
-        size = path.stat().st_size
-        self.store.add_artifact(ArtifactRow(self.run_id, f"{kind} checkpoint", str(place), sha256, size, step))
-
-
-def stored_point(point: sweep.Point) -> Point:
-    """A sweep's point as the store keeps it."""
-    test_set = point.test_set
-    counts = tuple(
-        Count(test_set.task.stratum_name(test_set.kind, stratum), c.units, c.exact, c.tokens, c.tokens_correct)
-        for stratum, c in sorted(point.counts.items())
-    )
-    chance = test_set.task.chance(test_set.length)
-    # Known for what is drawn as in training only; other sets are made of special cases.
-    blind = test_set.task.input_blind(test_set.length) if test_set.kind == "random" else None
-    return Point(_key(test_set), test_set.examples, point.sha256, counts, chance, blind)
-
-
-def config_row(experiment: Experiment) -> ConfigRow:
-    """The experiment's configuration as the store keeps it."""
-    config = experiment.config
-    return ConfigRow(
-        hash=config.hash(),
-        task=config.task,
-        task_version=experiment.task.version,
-        pe=config.pe,
-        expansion=config.expansion,
-        train_shortest=config.train_lengths[0],
-        train_longest=config.train_lengths[-1],
-        config_json=canonical_json(config.to_dict()),
-    )
-
-
-def environment(device: torch.device, compiled: bool) -> EnvironmentRow:
-    """Where a run is computed."""
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
-    commit, dirty = _git_state()
-    return EnvironmentRow(
-        python=platform.python_version(),
-        torch=torch.__version__,
-        platform=platform.platform(),
-        device=device.type,
-        device_name=name,
-        threads=torch.get_num_threads(),
-        algolen_version=__version__,
-        git_commit=commit,
-        git_dirty=dirty,
-        compiled=compiled,
-    )
-
-
 def _reason(error: Exception) -> str:
     """An error in one line of bearable length."""
     line = " ".join(f"{type(error).__name__}: {error}".split())
@@ -345,28 +220,6 @@ def forget(folder: Path) -> None:
     """Removes a run's checkpoints."""
     for kind in ("last", "best"):
         (folder / f"{kind}.safetensors").unlink(missing_ok=True)
-
-
-def _git_state() -> tuple[str | None, bool | None]:
-    """The commit of the source that runs and whether it was changed since, where it runs from a git checkout."""
-    source = Path(__file__).resolve().parent
-    if not (source.parent / ".git").exists():
-        return None, None
-    try:
-        commit = _git(source, "rev-parse", "HEAD")
-        return commit, bool(_git(source, "status", "--porcelain", "--", ".", "../tasks"))
-    except (OSError, subprocess.CalledProcessError):
-        return None, None
-
-
-def _git(folder: Path, *arguments: str) -> str:
-    return subprocess.run(
-        ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True
-    ).stdout.strip()
-
-
-def _key(test_set: TestSet) -> PointKey:
-    return PointKey(test_set.kind, test_set.length, test_set.axis, test_set.axis_value)
 
 
 def _parameters(model: Transformer) -> int:

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from algolen.execution import config_row, environment
+from algolen.environment import environment
 from algolen.identity import content_hash
+from algolen.recording import config_row
 from algolen.store import ConfigRow, Count, EvaluationRow, Point, PointKey, Store
 from benchmarks.measuring import Bar
 from benchmarks.training import CPU, plan

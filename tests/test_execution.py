@@ -11,6 +11,7 @@ import pytest
 from algolen.evaluation.sweep import evaluate
 from algolen.evaluation.test_sets import BLOCK, TestSet
 from algolen.experiment import DEVELOPMENT_SEED
+from algolen.recording import Recorder
 from tests import building
 from tests.conftest import SMOKE, CommandLine
 
@@ -44,10 +45,8 @@ def test_the_best_checkpoint_has_the_lowest_loss_on_trained_lengths(trained: Com
     model = made.model(0, building.CPU)
     sets = [TestSet(made.task, "random", length, 100, DEVELOPMENT_SEED, purpose="development") for length in (1, 2, 3)]
     totals = [evaluate(model, one, building.CPU).total for one in sets]
-    from algolen.execution import Runner, _Recorder  # the look is the recorder's
-
-    runner = Runner(made, None, Path("runs"), building.CPU, None)  # type: ignore[arg-type]
-    check = _Recorder(runner, "x", "x", model).look(0)
+    recorder = Recorder(made, None, Path("runs"), model, None, "x", "x")  # type: ignore[arg-type]
+    check = recorder.look(0)
     assert check.loss == pytest.approx(sum(t.loss for t in totals) / sum(t.tokens for t in totals))
     assert [point.test_set.length for point in check.points] == [4, 5, 6]
 
