@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,16 +81,15 @@ def describe(
 
 
 def announce(console: Console, plan: dict[str, str]) -> None:
-    """Prints the plan."""
-    from rich.table import Table
+    """Prints the plan, wrapped at words, without trailing blanks where it goes into a log."""
     from rich.text import Text
 
-    table = Table.grid(padding=(0, 2))
-    table.add_column(justify="right", style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
+    margin = max(map(len, plan)) + 2
     for name, text in plan.items():
-        table.add_row(name, Text(text))
-    console.print(table)
+        first, *rest = textwrap.wrap(text, max(20, console.width - margin), break_on_hyphens=False)
+        console.print(Text.assemble((name.rjust(margin - 2), "dim"), "  ", first), soft_wrap=True)
+        for line in rest:
+            console.print(Text(" " * margin + line), soft_wrap=True)
 
 
 def _model(experiment: Experiment, parameters: int) -> str:
