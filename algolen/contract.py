@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from algolen.batch import Batch
+from algolen.batch import STRUCTURES, Batch
 from algolen.errors import UserError
 from algolen.random import Random
 from algolen.task import Task
@@ -59,6 +59,9 @@ def _faults(task: Task, batch: Batch, length: int) -> Iterator[str]:
 
 def _structure_faults(task: Task, batch: Batch, length: int) -> Iterator[str]:
     for name in sorted(task.structures):
+        if name not in STRUCTURES:
+            yield f"structures names '{name}'; there is: {', '.join(STRUCTURES)}"
+            return
         if not batch.structure.has(name):
             yield f"structures names '{name}', which structure() does not give"
     coupled_BTA = batch.structure.coupled_BTA

@@ -62,3 +62,9 @@ def test_what_a_task_says_of_its_lengths_and_baselines_is_checked(method: str, v
 @pytest.mark.parametrize("name", sorted(building.REGISTRY.tasks))
 def test_every_built_in_task_keeps_its_contract(name: str) -> None:
     check_samples(building.task(name), 8)
+
+
+def test_a_structure_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+    broken = type("Broken", (Addition,), {"structures": property(lambda self: frozenset({"digits"}))})
+    with pytest.raises(UserError, match="structures names 'digits'; there is: coupled, digit, segment"):
+        check_samples(broken(), 3)
