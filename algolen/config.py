@@ -59,10 +59,24 @@ class ModelConfig:
         Literal["task", "causal", "bidirectional"],
         Field(description="which keys a query sees; task: as its layout asks"),
     ] = "task"
+    loops: Annotated[int, Field(ge=1, le=256, description="passes through the blocks, with the same parameters")] = (
+        field(default=1, metadata={"introduced": 1})
+    )
+    injection: Annotated[
+        Literal["none", "loop", "layer"],
+        Field(description="the embeddings are added again before every later pass, or before every later block"),
+    ] = field(default="none", metadata={"introduced": "none"})
+    state_std: Annotated[
+        float, Field(ge=0, description="standard deviation of noise that joins the embeddings, at test too; 0: none")
+    ] = field(default=0.0, metadata={"introduced": 0.0})
 
     def __post_init__(self) -> None:
         if self.width % self.heads:
             raise ValueError(f"{self.heads} heads do not divide a width of {self.width}")
+        if self.injection == "loop" and self.loops == 1:
+            raise ValueError("injection=loop does nothing in a single pass: set model.loops")
+        if self.injection == "layer" and self.loops * self.layers == 1:
+            raise ValueError("injection=layer does nothing where there is one block and one pass")
 
 
 @dataclass(frozen=True)
@@ -80,8 +94,11 @@ class TrainConfig:
     ] = 0
     epochs: Annotated[int, Field(ge=0, description="passes through the fixed set; 0: as many as the steps take")] = 0
     learning_rate: Annotated[float, Field(gt=0, description="at its highest")] = 1e-3
-    schedule: Annotated[Literal["cosine", "constant"], Field(description="after the warm-up")] = "cosine"
-    final_fraction: Annotated[float, Field(ge=0, le=1, description="where the cosine ends, over the highest")] = 0.1
+    schedule: Annotated[Literal["cosine", "linear", "constant"], Field(description="after the warm-up")] = "cosine"
+    final_fraction: Annotated[float, Field(ge=0, le=1, description="where the schedule ends, over the highest")] = 0.1
+    cooldown: Annotated[int, Field(ge=0, description="steps at the end over which a constant rate falls")] = field(
+        default=0, metadata={"introduced": 0}
+    )
     warmup: Annotated[int, Field(ge=0, description="steps of linear warm-up")] = 100
     beta1: Annotated[float, Field(ge=0, lt=1, description="of AdamW")] = 0.9
     beta2: Annotated[float, Field(ge=0, lt=1, description="of AdamW")] = 0.999
@@ -91,6 +108,15 @@ class TrainConfig:
     precision: Annotated[Literal["fp32", "bf16"], Field(description="bf16: autocast")] = "fp32"
     init_seed: Annotated[int | None, Field(ge=0, description="of the parameters; none: the run's seed")] = None
     data_seed: Annotated[int | None, Field(ge=0, description="of examples and positions; none: the run's seed")] = None
+    average: Annotated[
+        float, Field(ge=0, lt=1, description="decay of the average of the weights that is tested; 0: the weights are")
+    ] = field(default=0.0, metadata={"introduced": 0.0})
+    progressive: Annotated[
+        float, Field(ge=0, le=1, description="share of the loss taken after a random part of the model's loops")
+    ] = field(default=0.0, metadata={"introduced": 0.0})
+    progressive_most: Annotated[
+        int | None, Field(ge=1, description="loops of that part that gradients pass through, at most; none: all")
+    ] = field(default=None, metadata={"introduced": None})
     check_every: Annotated[
         int, Field(ge=1, description="steps between checks: checkpoint, in-distribution loss, out-of-distribution look")
     ] = field(default=250)
@@ -105,6 +131,10 @@ class TrainConfig:
             raise ValueError("epochs need a fixed training set: set train.examples")
         if self.examples and self.examples < self.batch:
             raise ValueError(f"examples={self.examples} do not fill a batch of {self.batch}")
+        if self.cooldown and self.schedule != "constant":
+            raise ValueError("cooldown is the end of a constant schedule: set train.schedule=constant")
+        if self.progressive_most is not None and not self.progressive:
+            raise ValueError("progressive_most limits the progressive loss: set train.progressive")
 
 
 SECTION_CLASSES: Mapping[str, type] = {"model": ModelConfig, "train": TrainConfig}

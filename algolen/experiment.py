@@ -147,6 +147,8 @@ def check(experiment: Experiment) -> None:
             f"task {task.name} feeds its answer back, and with bidirectional attention the model would read it: "
             "--set model.attention=task"
         )
+    if config.train.progressive and config.model.loops == 1:
+        raise UserError("train.progressive trains on a part of the model's loops, and there is one: set model.loops")
     check_kinds(task, evaluation.test_sets)
     for length in config.train_lengths:
         check_length(task, length, "--train-lengths")

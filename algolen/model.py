@@ -2,6 +2,7 @@
 
 * causal or bidirectional, by the task's layout
 * norm before, after or around each sublayer; RMSNorm or LayerNorm, no biases anywhere
+* one pass through the blocks, or several with the same parameters and the embeddings injected again (looped)
 * every position encoding through the same few hooks, in one order (see `attend`)
 * the fused attention kernel unless a hook touches the logits
 * no randomness inside: ids, noise and dropout masks come in as `Draws`, so that a forward pass is a pure function of
@@ -35,6 +36,14 @@ class Draws(NamedTuple):
 
     encodings: tuple[Drawn, ...]
     dropout: tuple[Tensor, ...] = ()
+    state_BTD: Tensor | None = None
+
+
+class Passes(NamedTuple):
+    """How many passes through the blocks a forward pass makes: first those without gradient, then those with it."""
+
+    untracked: int
+    tracked: int
 
 
 class Norm(nn.Module):
@@ -154,7 +163,7 @@ class Block(nn.Module):
 
     def __init__(self, config: ModelConfig, attention_heads: int, init: Initialiser) -> None:
         super().__init__()
-        self.position, self.last = config.norm_position, config.layers - 1
+        self.position = config.norm_position
         self.attention = Attention(config, attention_heads, init / "attention")
         self.feed_forward = FeedForward(config, init / "feed_forward")
         names = ("attention", "feed_forward")
@@ -166,7 +175,14 @@ class Block(nn.Module):
         )
 
     def forward(
-        self, h_BTD: Tensor, site: Site, encodings: Encodings, context: Context, drops: tuple[Tensor, ...], first: int
+        self,
+        h_BTD: Tensor,
+        site: Site,
+        encodings: Encodings,
+        context: Context,
+        drops: tuple[Tensor, ...],
+        first: int,
+        last: bool,
     ) -> tuple[Tensor, Context]:
         x_BTD = self._enter("attention", h_BTD)
         site = replace(site, x_BTD=x_BTD)
@@ -175,7 +191,7 @@ class Block(nn.Module):
         h_BTD = self._leave("attention", h_BTD[:, first:], update_BTD, drops[:1])
         update_BTD = self.feed_forward(self._enter("feed_forward", h_BTD))
         h_BTD = self._leave("feed_forward", h_BTD, update_BTD, drops[1:])
-        if attention_BHTT is not None and site.layer < self.last:
+        if attention_BHTT is not None and not last:
             context = encodings.layer_end(replace(site, h_BTD=h_BTD), attention_BHTT, context)
         return h_BTD, context
 
@@ -212,13 +228,17 @@ class Transformer(nn.Module):
 
     def draw(self, batch: Batch, random: Random, phase: Phase) -> Draws:
         """Everything random for a forward pass, outside differentiation and stacking."""
-        return Draws(self.encodings.draw(batch, random, phase), self._draw_dropout(batch, random, phase))
+        state_BTD = None
+        if self.config.state_std:
+            shape = (batch.tape_length, self.config.width)
+            state_BTD = random.fold("state").normal(*shape) * self.config.state_std
+        return Draws(self.encodings.draw(batch, random, phase), self._draw_dropout(batch, random, phase), state_BTD)
 
     def _draw_dropout(self, batch: Batch, random: Random, phase: Phase) -> tuple[Tensor, ...]:
         rate = self.config.dropout
         if not phase.training or rate == 0:
             return ()
-        places = 1 + 2 * self.config.layers
+        places = 1 + 2 * self.config.layers * self.config.loops
         shape = (batch.tape_length, self.config.width)
         keep = 1 - rate
         return tuple(
@@ -231,27 +251,54 @@ class Transformer(nn.Module):
         logits_BTV, _ = self.logits_and_aux_loss(batch, draws)
         return logits_BTV
 
-    def logits_and_aux_loss(self, batch: Batch, draws: Draws, first: int = 0) -> tuple[Tensor, Tensor | None]:
-        """Logits (B, T − first, V) of the positions from `first` on, and the encodings' extra loss if they have one."""
-        h_BTD = F.embedding(batch.tokens_BT, self.tokens_VD)
+    def logits_and_aux_loss(
+        self, batch: Batch, draws: Draws, first: int = 0, passes: Passes | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Logits (B, T − first, V) of the positions from `first` on, and the encodings' extra loss if they have one.
+
+        passes: fewer than the model's loops, for the progressive loss; all of them, with gradient, if None.
+        """
+        e_BTD = F.embedding(batch.tokens_BT, self.tokens_VD)
         if self.config.embedding_scale == "sqrt_width":
-            h_BTD = h_BTD * math.sqrt(self.config.width)
+            e_BTD = e_BTD * math.sqrt(self.config.width)
         context = self.encodings.prepare(batch, draws.encodings)
-        h_BTD = self.encodings.embed(h_BTD, context)
-        drops = draws.dropout
-        if drops:
-            h_BTD = h_BTD * drops[0]
-        site = Site(h_BTD, draws.encodings[0].ids_BTA, *self._mask(batch), ctx=None, layer=0)
-        for layer, block in enumerate(self.blocks):
-            own = drops[1 + 2 * layer : 3 + 2 * layer]
-            begin = first if layer == len(self.blocks) - 1 else 0
-            h_BTD, context = block(h_BTD, replace(site, layer=layer), self.encodings, context, own, begin)
+        e_BTD = self.encodings.embed(e_BTD, context)
+        if draws.dropout:
+            e_BTD = e_BTD * draws.dropout[0]
+        site = Site(e_BTD, draws.encodings[0].ids_BTA, *self._mask(batch), ctx=None, layer=0)
+        h_BTD = e_BTD if draws.state_BTD is None else e_BTD + draws.state_BTD
+        untracked, tracked = passes or Passes(0, self.config.loops)
+        for loop in range(untracked + tracked):
+            last = loop == untracked + tracked - 1
+            with torch.set_grad_enabled(torch.is_grad_enabled() and loop >= untracked):
+                h_BTD, context = self._pass(h_BTD, e_BTD, replace(site, loop=loop), context, draws, first, last)
         h_BTD = self.final(h_BTD)
         if self.config.tied:
             logits_BTV = F.linear(h_BTD, self.tokens_VD) / math.sqrt(self.config.width)
         else:
             logits_BTV = F.linear(h_BTD, self.unembed_VD)
         return logits_BTV, self.encodings.aux_loss(context)
+
+    def _pass(
+        self, h_BTD: Tensor, e_BTD: Tensor, site: Site, context: Context, draws: Draws, first: int, last: bool
+    ) -> tuple[Tensor, Context]:
+        """One pass through the blocks; only the last one leaves out the positions before `first`."""
+        for layer, block in enumerate(self.blocks):
+            again = {"none": False, "loop": layer == 0, "layer": True}[self.config.injection]
+            if again and (site.loop, layer) != (0, 0):
+                h_BTD = h_BTD + e_BTD
+            place = 1 + 2 * (site.loop * len(self.blocks) + layer)
+            ends = last and layer == len(self.blocks) - 1
+            h_BTD, context = block(
+                h_BTD,
+                replace(site, layer=layer),
+                self.encodings,
+                context,
+                draws.dropout[place : place + 2],
+                first if ends else 0,
+                ends,
+            )
+        return h_BTD, context
 
     def _mask(self, batch: Batch) -> tuple[Tensor | None, bool]:
         """The attention mask and whether it is simply the causal one, which the fused kernel makes by itself.

@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from algolen.encodings.base import Site
-from algolen.model import Transformer
+from algolen.errors import UserError
+from algolen.model import Passes, Transformer
 from algolen.phase import Phase
 from algolen.random import Random
 from tests import building
@@ -59,7 +60,10 @@ def naive_transformer(model: Transformer, tokens: list[int], bias: float) -> Arr
     if config.embedding_scale == "sqrt_width":
         h_TD = h_TD * math.sqrt(config.width)
     norm = lambda x_TD, gain: np.stack([naive_norm(config.norm, x, gain) for x in x_TD])  # noqa: E731
-    for layer in range(config.layers):
+    e_TD = h_TD
+    for loop, layer in itertools.product(range(config.loops), range(config.layers)):
+        if config.injection == "layer" or (config.injection == "loop" and layer == 0):
+            h_TD = h_TD if loop == layer == 0 else h_TD + e_TD
         block = part(f"blocks.{layer}.")
         for name in ("attention", "feed_forward"):
             before, after = block.get(f"before.{name}.gain_D"), block.get(f"after.{name}.gain_D")
@@ -98,6 +102,10 @@ CONFIGS = [
     {"logit_multiplier": 2.5, "init_std": 0.3},
     {"embedding_scale": "sqrt_width", "ff_ratio": 1.5},
     {"layers": 1, "heads": 4},
+    {"loops": 3},
+    {"loops": 3, "injection": "loop", "norm_position": "after"},
+    {"loops": 2, "injection": "layer"},
+    {"layers": 3, "injection": "layer"},
 ]
 
 
@@ -164,7 +172,7 @@ def test_dropout_keeps_the_mean_drops_its_share_and_is_off_at_test() -> None:
     model = building.model(building.expression("nope"), dropout=0.25, width=64)
     batch, positions = building.batch(building.task(), [6] * 32)
     masks = model.draw(batch, positions, Phase.TRAINING).dropout
-    assert len(masks) == 1 + 2 * model.config.layers
+    assert len(masks) == 1 + 2 * model.config.layers * model.config.loops
     for mask in masks:
         assert mask.unique().tolist() == [0.0, pytest.approx(4 / 3)]
         assert (mask == 0).float().mean().item() == pytest.approx(0.25, abs=0.01)
@@ -183,10 +191,10 @@ def test_dropout_is_the_same_however_the_batch_is_cut() -> None:
     assert all(torch.equal(a[4:], b) for a, b in zip(together, apart, strict=True))
 
 
-@pytest.mark.parametrize("layers", [1, 3])
-@pytest.mark.parametrize("written", ["nope", "distance"])
-def test_positions_before_the_first_prediction_need_not_be_computed(written: str, layers: int) -> None:
-    model = building.model(building.expression(written, TOYS), layers=layers, dropout=0.3)
+@pytest.mark.parametrize(("layers", "loops"), [(1, 1), (3, 1), (1, 3), (2, 2)])
+@pytest.mark.parametrize("written", ["nope", "distance", "state"])
+def test_positions_before_the_first_prediction_need_not_be_computed(written: str, layers: int, loops: int) -> None:
+    model = building.model(building.expression(written, TOYS), layers=layers, loops=loops, dropout=0.3)
     batch, positions = building.batch(building.task(), [2, 5])
     draws = model.draw(batch, positions, Phase.TRAINING)
     whole_BTV, (rest_BTV, _) = model(batch, draws), model.logits_and_aux_loss(batch, draws, first=4)
@@ -202,8 +210,9 @@ def test_no_global_random_state_is_touched() -> None:
     assert isinstance(positions, Random)
 
 
-def test_every_dropout_mask_has_an_effect() -> None:
-    model = building.model(building.expression("nope"), dropout=0.5)
+@pytest.mark.parametrize("loops", [1, 3])
+def test_every_dropout_mask_has_an_effect(loops: int) -> None:
+    model = building.model(building.expression("nope"), dropout=0.5, loops=loops)
     batch, positions = building.batch(building.task(), [3] * 2)
     draws = model.draw(batch, positions, Phase.TRAINING)
     whole = model(batch, draws)
@@ -213,36 +222,106 @@ def test_every_dropout_mask_has_an_effect() -> None:
         assert not torch.equal(model(batch, draws._replace(dropout=tuple(masks))), whole)
 
 
-def test_an_encoding_is_told_the_layer_and_the_scale_it_is_called_in() -> None:
-    seen: list[tuple[int, float]] = []
+def test_an_encoding_is_told_the_loop_the_layer_and_the_scale_it_is_called_in() -> None:
+    seen: list[tuple[int, int, float]] = []
 
     class Asking(TOYS["distance"]):  # type: ignore[misc]
         name = "asking"
 
         def bias(self, site: Site) -> torch.Tensor:
-            seen.append((site.layer, site.scale))
+            seen.append((site.loop, site.layer, site.scale))
             bias: torch.Tensor = super().bias(site)
             return bias
 
-    model = building.model(building.expression("asking", {"asking": Asking}), layers=3, logit_multiplier=3.0)
+    model = building.model(building.expression("asking", {"asking": Asking}), layers=3, loops=2, logit_multiplier=3.0)
     batch, positions = building.batch(building.task(), [2])
     model(batch, model.draw(batch, positions, Phase.TEST))
-    assert seen == [(layer, 3.0 / math.sqrt(8)) for layer in range(3)]
+    assert seen == [(loop, layer, 3.0 / math.sqrt(8)) for loop in range(2) for layer in range(3)]
 
 
-def test_a_layers_end_is_told_its_output_and_attention_and_the_last_layer_has_none() -> None:
-    seen: list[tuple[int, torch.Size, float]] = []
+@pytest.mark.parametrize("loops", [1, 2])
+def test_a_layers_end_is_told_its_output_and_attention_and_the_last_one_has_none(loops: int) -> None:
+    seen: list[tuple[int, int, torch.Size, float]] = []
 
     class Ending(TOYS["state"]):  # type: ignore[misc]
         name = "ending"
 
         def layer_end(self, site: Site, attention_BHTT: torch.Tensor) -> torch.Tensor:
             assert site.h_BTD is not None
-            seen.append((site.layer, site.h_BTD.shape, float(attention_BHTT.detach().sum(-1).mean())))
+            seen.append((site.loop, site.layer, site.h_BTD.shape, float(attention_BHTT.detach().sum(-1).mean())))
             ctx: torch.Tensor = super().layer_end(site, attention_BHTT)
             return ctx
 
-    model = building.model(building.expression("ending", {"ending": Ending}), layers=3)
+    model = building.model(building.expression("ending", {"ending": Ending}), layers=3, loops=loops)
     batch, positions = building.batch(building.task(), [2] * 4)
     model(batch, model.draw(batch, positions, Phase.TEST))
-    assert seen == [(layer, torch.Size([4, batch.tape_length, 16]), pytest.approx(1.0)) for layer in range(2)]
+    everywhere = list(itertools.product(range(loops), range(3)))
+    assert seen == [(*where, torch.Size([4, batch.tape_length, 16]), pytest.approx(1.0)) for where in everywhere[:-1]]
+
+
+# Looped layers --------------------------------------------------------------------------------------------------------
+
+
+def test_a_looped_model_equals_a_deep_one_whose_layers_are_alike() -> None:
+    looped = building.model(building.expression("distance", TOYS), layers=2, loops=3)
+    deep = building.model(building.expression("distance", TOYS), layers=6)
+    weights = looped.state_dict()
+    for name in deep.state_dict():
+        if name.startswith("blocks."):
+            _, layer, rest = name.split(".", 2)
+            weights[name] = looped.state_dict()[f"blocks.{int(layer) % 2}.{rest}"]
+    deep.load_state_dict(weights)
+    batch, positions = building.batch(building.task(), [2, 5])
+    ours, theirs = (model(batch, model.draw(batch, positions, Phase.TEST)) for model in (looped, deep))
+    torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("phase", [Phase.TRAINING, Phase.TEST])
+def test_noise_in_the_state_is_normal_and_joins_the_embeddings_once(phase: Phase) -> None:
+    noisy = building.model(building.expression("nope"), width=64, state_std=0.5, loops=2, injection="loop")
+    batch, positions = building.batch(building.task(), [6] * 32)
+    draws = noisy.draw(batch, positions, phase)
+    assert draws.state_BTD is not None
+    assert draws.state_BTD.shape == (32, batch.tape_length, 64)
+    assert draws.state_BTD.mean().item() == pytest.approx(0, abs=0.01)
+    assert draws.state_BTD.std().item() == pytest.approx(0.5, abs=0.01)
+    quiet = building.model(building.expression("nope"), width=64, loops=2, injection="loop")
+    without = draws._replace(state_BTD=None)
+    assert torch.equal(noisy(batch, without), quiet(batch, without))
+    assert not torch.equal(noisy(batch, draws), noisy(batch, without))
+
+
+def test_the_noise_of_a_token_does_not_depend_on_what_comes_after_it_or_beside_it() -> None:
+    model = building.model(building.expression("nope"), state_std=0.5)
+    long, positions = building.batch(building.task(), [5, 2])
+    short, own = building.batch(building.task(), [2], first=1)
+    together, alone = model.draw(long, positions, Phase.TEST).state_BTD, model.draw(short, own, Phase.TEST).state_BTD
+    assert together is not None and alone is not None
+    assert torch.equal(together[1, : short.tape_length], alone[0])
+
+
+def test_passes_without_gradient_compute_the_same_and_hold_the_embeddings_of_later_ones_responsible_only() -> None:
+    model = building.model(building.expression("nope"), layers=1, loops=3, injection="loop")
+    batch, positions = building.batch(building.task(), [3])
+    draws = model.draw(batch, positions, Phase.TRAINING)
+    tracked, untracked = (model.logits_and_aux_loss(batch, draws, passes=p)[0] for p in (Passes(0, 3), Passes(2, 1)))
+    assert torch.equal(tracked, untracked)
+    assert torch.equal(tracked, model(batch, draws))
+    gradients = [torch.autograd.grad(logits.sum(), model.blocks[0].attention.value_DD)[0] for logits in
+                 (tracked, untracked)]  # fmt: skip
+    assert not torch.allclose(*gradients)
+    shallow = model.logits_and_aux_loss(batch, draws, passes=Passes(0, 1))[0]
+    assert not torch.allclose(shallow, tracked)
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"injection": "loop"}, "set model.loops"),
+        ({"injection": "layer", "layers": 1}, "one block and one pass"),
+    ],
+    ids=str,
+)
+def test_injection_where_there_is_nothing_to_inject_into_is_refused(fields: dict[str, object], says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        building.model(building.expression("nope"), **fields)

@@ -46,8 +46,9 @@ def cost(experiment: Experiment, steps: int) -> Cost:
         batch = TestSet(experiment.task, "random", length, 1, 0).batch(0, 1, torch.device("cpu"))
         tape = batch.tape_length
         predicted = tape - batch.predicted_from
-        weights = tape * (model.layers * projections + (model.layers - 1) * after) + predicted * (after + unembed)
-        pairs = model.layers * model.width * tape**2 / (2 if causal else 1)
+        layers = model.layers * model.loops
+        weights = tape * (layers * projections + (layers - 1) * after) + predicted * (after + unembed)
+        pairs = layers * model.width * tape**2 / (2 if causal else 1)
         tokens += tape / len(seen)
         operations += (6 * weights + 12 * pairs) / len(seen)
     examples = steps * train.batch
@@ -95,6 +96,7 @@ def announce(console: Console, plan: dict[str, str]) -> None:
 def _model(experiment: Experiment, parameters: int) -> str:
     model = experiment.config.model
     layers = f"{model.layers} layer{'s' if model.layers > 1 else ''}"
+    layers += f" looped {model.loops} times" if model.loops > 1 else ""
     kind = "causal" if experiment.causal else "bidirectional"
     return (
         f"{layers}, width {model.width}, {model.heads} heads, {model.activation}, {model.norm} norm "

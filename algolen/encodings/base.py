@@ -248,7 +248,8 @@ class Encoding(nn.Module):
         return None
 
     def layer_end(self, site: Site, attention_BHTT: Tensor) -> Any:
-        """The ctx for the next layer, from this one's attention and its output `site.h_BTD`; not asked in the last."""
+        """The ctx for the next layer, from this one's attention and its output `site.h_BTD`; not asked in the last one
+        of the last pass."""
         return site.ctx
 
     def aux_loss(self, ctx: Any) -> Tensor | None:

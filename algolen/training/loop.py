@@ -90,7 +90,7 @@ class Training:
         self._poll_every = 1 if data.device.type == "cpu" else 50
 
     def run(self) -> Progress:
-        """Trains to the end, from the last checkpoint if there is one.
+        """Trains to the end, from the last checkpoint if there is one. The model then holds the weights to be tested.
 
         Raises Diverged at a loss that is not finite, Interrupted when asked to stop, UserError for a checkpoint that
         belongs to something else.
@@ -108,6 +108,7 @@ class Training:
                 self._log()
                 self._save("last")
                 raise Interrupted(done)
+        self.stepper.exchange()
         return self.progress
 
     def _step(self) -> None:
@@ -130,7 +131,8 @@ class Training:
 
     def _check(self) -> None:
         self._raise_if_bad()
-        check = self.look(self.progress.step)
+        with self.stepper.tested():
+            check = self.look(self.progress.step)
         if check.loss < self.progress.best_loss:
             self.progress = replace(self.progress, best_loss=check.loss, best_step=self.progress.step)
             self._save("best")
@@ -145,9 +147,9 @@ class Training:
     # Checkpoints ------------------------------------------------------------------------------------------------------
 
     def _save(self, kind: str) -> None:
-        tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        tensors = {f"model.{name}": tensor for name, tensor in self._tested().items()}
         if kind == "last":
-            tensors |= self._optimizer_tensors()
+            tensors |= self._training_tensors()
         path = self.folder / f"{kind}.safetensors"
         facts = {
             "run": self.run_id,
@@ -158,13 +160,23 @@ class Training:
         }
         self.observer.saved(kind, path, checkpoints.write(path, Checkpoint(tensors, facts)), self.progress.step)
 
-    def _optimizer_tensors(self) -> dict[str, Tensor]:
+    def _tested(self) -> dict[str, Tensor]:
+        """The weights that are tested: the averages where there are any."""
+        names = [name for name, _ in self.model.named_parameters()]
+        averages = dict(zip(names, self.stepper.averages, strict=True)) if self.stepper.averages else {}
+        return {**self.model.state_dict(), **averages}
+
+    def _training_tensors(self) -> dict[str, Tensor]:
+        """What going on needs beside the weights that are tested."""
         state = self.stepper.optimizer.state
-        return {
+        tensors = {
             f"{moment}.{name}": state[parameter][moment]
             for name, parameter in self.model.named_parameters()
             for moment in ("exp_avg", "exp_avg_sq")
         }
+        if self.stepper.averages:
+            tensors |= {f"trained.{name}": parameter for name, parameter in self.model.named_parameters()}
+        return tensors
 
     def resume(self) -> None:
         """Goes to where the last checkpoint stands, if there is one."""
@@ -175,6 +187,9 @@ class Training:
         if stored.facts.get("run") != self.run_id:
             raise UserError(f"'{path}' belongs to run {stored.facts.get('run')}, not to {self.run_id}; move it away")
         self.model.load_state_dict(stored.part("model"))
+        if self.stepper.averages:
+            self.stepper.exchange()
+            self.model.load_state_dict({**stored.part("model"), **stored.part("trained")})
         moments = stored.part("exp_avg"), stored.part("exp_avg_sq")
         step = int(stored.facts["step"])
         for name, parameter in self.model.named_parameters():

@@ -115,6 +115,33 @@ def test_an_interrupted_run_keeps_what_there_is_says_how_to_go_on_and_goes_on(
     assert_same(tmp_path, uninterrupted)
 
 
+def test_a_run_with_averages_and_a_progressive_loss_goes_on_bit_for_bit_and_tests_its_averages(tmp_path: Path) -> None:
+    settings = ("train.average=0.9", "model.loops=3", "model.state_std=0.1", "train.progressive=1")
+    more = [part for setting in settings for part in ("--set", setting)]
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    whole.mkdir(), cut.mkdir()
+    finish(whole, *more)
+    process = start(cut, *more)
+    wait_for(cut, process, 49)
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert "going on at step" in finish(cut, *more)
+    assert_same(cut, whole)
+    (folder,) = (whole / "runs").iterdir()
+    tensors = load_file(folder / "last.safetensors")
+    averaged = [name for name in tensors if name.startswith("model.")]
+    assert any(not torch.equal(tensors[name], tensors[name.replace("model", "trained", 1)]) for name in averaged)
+    swept = [row for row in results(whole)[0] if row[1] == STEPS]  # type: ignore[index]
+    connection = sqlite3.connect(whole / "x.sqlite")
+    with connection:
+        connection.execute("DELETE FROM counts")
+        connection.execute("DELETE FROM points")
+    connection.close()
+    assert "trained before" in finish(whole, *more)
+    assert set(results(whole)[0]) <= set(swept)
+
+
 def test_a_finished_run_is_not_trained_again_and_only_missing_lengths_are_swept(
     tmp_path: Path, uninterrupted: Path
 ) -> None:

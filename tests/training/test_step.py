@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import pytest
 import torch
 import torch.nn.functional as F
 
+from algolen.config import Sections
+from algolen.errors import UserError
+from algolen.model import Passes
 from algolen.phase import Phase
-from algolen.training.step import Stepper, learning_rate, loss_sum
+from algolen.training.step import Stepper, learning_rate, loss_sum, progressive_passes
 from tests import building
 from tests.encodings.toys import TOYS
 
@@ -86,6 +90,88 @@ def test_the_learning_rate_warms_up_then_follows_a_cosine_or_stays() -> None:
     assert learning_rate(cosine, 110, 110) == pytest.approx(0.1)
     assert {learning_rate(constant, step, 110) for step in range(10, 110)} == {1.0}
     assert learning_rate(building.train_config(learning_rate=1.0, warmup=0), 0, 110) == pytest.approx(1.0)
+
+
+def test_a_linear_schedule_and_a_cooldown_fall_in_a_line_to_the_final_fraction() -> None:
+    linear = building.train_config(learning_rate=2.0, warmup=10, schedule="linear", final_fraction=0.0)
+    assert [learning_rate(linear, step, 110) for step in (10, 60, 110)] == pytest.approx([2.0, 1.0, 0.0])
+    cooled = building.train_config(learning_rate=2.0, warmup=10, schedule="constant", cooldown=20, final_fraction=0.5)
+    assert {learning_rate(cooled, step, 110) for step in range(10, 91)} == {2.0}
+    assert [learning_rate(cooled, step, 110) for step in (100, 110)] == pytest.approx([1.5, 1.0])
+
+
+def test_the_average_is_the_decayed_sum_of_all_weights_and_only_the_test_sees_it() -> None:
+    made = building.experiment({"train": {"steps": 6, "average": 0.6}})
+    own, data = Stepper(made.model(0, building.CPU), made.config.train, 6), made.data(0, building.CPU)
+    expected = [parameter.detach().clone() for parameter in own.parameters]
+    for step in range(6):
+        own(step, data.micro_batches(step))
+        decay = min(0.6, (1 + step) / (10 + step))
+        expected = [decay * a + (1 - decay) * p.detach() for a, p in zip(expected, own.parameters, strict=True)]
+    trained = train()
+    for (name, parameter), average in zip(own.model.named_parameters(), expected, strict=True):
+        assert torch.equal(parameter, trained[name]), "averaging does not change training"
+        with own.tested():
+            torch.testing.assert_close(parameter, average)
+            assert not torch.equal(parameter, trained[name])
+        assert torch.equal(parameter, trained[name])
+
+
+# The progressive loss -------------------------------------------------------------------------------------------------
+
+
+def looped(**fields: object) -> dict[str, torch.Tensor]:
+    made = building.experiment({"model": {"loops": 4, "injection": "loop"}, "train": {"steps": 3, **fields}})
+    own, data = Stepper(made.model(0, building.CPU), made.config.train, 3), made.data(0, building.CPU)
+    for step in range(3):
+        own(step, data.micro_batches(step))
+    return {name: value.detach() for name, value in own.model.named_parameters()}
+
+
+@pytest.mark.parametrize("most", [None, 1, 2, 100])
+def test_progressive_passes_are_uniform_over_what_is_allowed_and_never_more_than_the_loops(most: int | None) -> None:
+    loops, counts = 4, Counter(progressive_passes(step, 4, most) for step in range(8000))
+    for untracked in range(loops):
+        left = loops - untracked if most is None else min(loops - untracked, most)
+        for tracked in range(1, left + 1):
+            share = counts.pop(Passes(untracked, tracked)) / 8000
+            assert share == pytest.approx(1 / loops / left, rel=0.15)
+    assert not counts
+
+
+def test_the_progressive_loss_mixes_the_loss_of_some_passes_with_that_of_all() -> None:
+    made = building.experiment({"model": {"loops": 4}, "train": {"progressive": 0.25}})
+    own, (micro,) = (
+        Stepper(made.model(0, building.CPU), made.config.train, 3),
+        made.data(0, building.CPU).micro_batches(0),
+    )
+    draws = own.model.draw(micro.batch, micro.positions, Phase.TRAINING)
+    step = next(step for step in range(100) if sum(progressive_passes(step, 4, None)) < 4)
+    some = loss_sum(own.model, micro.batch, draws, progressive_passes(step, 4, None))
+    whole = loss_sum(own.model, micro.batch, draws)
+    expected = (0.25 * some + 0.75 * whole) / micro.batch.trained_BT.sum()
+    torch.testing.assert_close(own(step, [micro]), expected.detach())
+    assert not torch.allclose(some, whole)
+
+
+@pytest.mark.parametrize("fields", [{"progressive": 1.0}, {"progressive": 1.0, "progressive_most": 1}], ids=str)
+def test_every_option_of_the_progressive_loss_has_an_effect(fields: dict[str, object]) -> None:
+    plain, progressive = looped(**{**fields, "progressive": 0.5}), looped(**fields)
+    assert any(not torch.allclose(value, progressive[name], atol=1e-6) for name, value in plain.items())
+
+
+@pytest.mark.parametrize(
+    ("sections", "says"),
+    [
+        ({"train": {"progressive": 1.0}}, "set model.loops"),
+        ({"train": {"progressive_most": 2}}, "set train.progressive"),
+        ({"train": {"cooldown": 2}}, "set train.schedule=constant"),
+    ],
+    ids=str,
+)
+def test_options_that_would_do_nothing_are_refused(sections: Sections, says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        building.experiment(sections)
 
 
 def test_only_trained_positions_enter_the_loss() -> None:
