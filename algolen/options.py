@@ -162,6 +162,17 @@ def describe(cls: type) -> list[Option]:
     return described
 
 
+def choices(cls: type) -> dict[str, tuple[Value, ...]]:
+    """For each option that is true or false or one of a few names, the values that are not its default."""
+    found: dict[str, tuple[Value, ...]] = {}
+    for field in dataclasses.fields(cls):
+        hint = _hints(cls)[field.name]
+        values = (False, True) if hint is bool else typing.get_args(hint)
+        if field.init and (hint is bool or typing.get_origin(hint) is typing.Literal):
+            found[field.name] = tuple(value for value in values if value != field.default)
+    return found
+
+
 def _type_name(hint: Any) -> str:
     if typing.get_origin(hint) is typing.Literal:
         return " | ".join(str(choice) for choice in typing.get_args(hint))

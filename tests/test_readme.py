@@ -101,7 +101,7 @@ def test_the_commands_of_the_readme_work_in_their_order(algolen: CommandLine) ->
 def test_samples_are_shown_as_they_are(algolen: CommandLine) -> None:
     (algolen.folder / "examples").symlink_to(ROOT / "examples")
     shown = re.findall(r"^\$ (algolen sample .*)\n((?:(?!\$ |```|…).*\n)*)", README, re.MULTILINE)
-    assert len(shown) == 2
+    assert len(shown) == 4
     for line, output in shown:
         assert algolen(*shlex.split(line)[1:]).stdout.rstrip() == output.rstrip()
 

@@ -213,7 +213,7 @@ def test_plugins_are_sampled_like_the_others(algolen: CommandLine) -> None:
     first = json.loads(done.stdout)[0]
     assert first["input"][1:5] == first["input"][6:] == first["target"][5:9]
     assert set(first["input"][1:5]) <= {"1", "2"}
-    assert first["ids"] == list(range(10))
+    assert first["streams"]["sequence"] == list(range(10))
 
 
 @pytest.fixture

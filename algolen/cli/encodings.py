@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from algolen.cli import common
 from algolen.cli.common import AsJson, Plugins
-from algolen.cli.describe import first_paragraph, print_options
+from algolen.cli.describe import (
+    by_pairing,
+    first_paragraph,
+    first_source,
+    greedy_facts,
+    print_facts,
+    print_options,
+    print_rows,
+    print_wrapped,
+)
 
-WIDE = 100
-"""Columns of a terminal from which on papers are named in the list; `algolen encodings NAME` names them always."""
+WIDE = 112
+"""Columns of a terminal from which on a row has room for status and paper; else they stand under it."""
 
-UNSURE = "†"
+MODEL = "a model of 2 layers, width 128 and 4 heads"
 
 if TYPE_CHECKING:
     from algolen.encodings.base import Encoding
@@ -42,7 +50,7 @@ def describe(cls: type[Encoding], registry: Registry) -> dict[str, Any]:
     """What is known about an encoding, at its default options, as plain values."""
     from dataclasses import asdict
 
-    from algolen import options
+    from algolen import options, pairing
     from algolen.encodings.base import Shape
     from algolen.encodings.expression import parse
     from algolen.initialisation import Initialiser
@@ -50,6 +58,7 @@ def describe(cls: type[Encoding], registry: Registry) -> dict[str, Any]:
     alone = parse(cls.name, registry.encoding, {})
     own = next(member for member in alone.members if member.cls is cls)
     built = alone.build(Shape(layers=2, width=128, heads=4), Initialiser(0))
+    pairings = pairing.pairings(registry, encoding=cls.name)
     return {
         "name": cls.name,
         "version": cls.version,
@@ -63,48 +72,69 @@ def describe(cls: type[Encoding], registry: Registry) -> dict[str, Any]:
         "largest_id": cls.ceiling(own.options),
         "parameters_added": sum(parameter.numel() for parameter in built.parameters()),
         "fused_attention": not built.touches_logits,
+        "reads_ids": cls.reads_ids,
+        "maps_ids": cls.maps_ids,
+        "draws_at_test": cls.draws_at_test,
+        "greedy": pairing.summary(pairings),
+        "tasks": by_pairing(pairings, "task"),
         "options": [asdict(option) for option in options.describe(cls.Options)],
     }
 
 
 def _print_table(described: list[dict[str, Any]]) -> None:
-    from rich.table import Table
-
     console = common.console()
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("encoding", "kind", "alone means", "needs", "largest id", "parameters"):
-        table.add_column(column, justify="right" if column in ("largest id", "parameters") else "left", no_wrap=True)
-    if console.width >= WIDE:
-        table.add_column("paper", no_wrap=True)
-    for pe in described:
-        ceiling = "–" if pe["largest_id"] is None else f"{pe['largest_id']:,}"
-        cells = (
-            pe["name"] + ("" if pe["status"] == "published" else UNSURE),
+    columns = ["encoding", "kind", "needs", "greedy", "largest id", "parameters"]
+    rows = [
+        [
+            pe["name"] + pe["alone_means"].replace(pe["name"], "").replace("+", " +"),
             pe["kind"],
-            pe["alone_means"] if pe["alone_means"] != pe["name"] else "",
             ", ".join(pe["needs"]),
-            ceiling,
+            pe["greedy"],
+            "–" if pe["largest_id"] is None else f"{pe['largest_id']:,}",
             f"{pe['parameters_added']:,}",
-            re.split("[,;]", pe["paper"])[0],
-        )
-        table.add_row(*cells[: len(table.columns)])
-    console.print(table)
-    unsure = [f"{UNSURE} {pe['name']}: {pe['status']}" for pe in described if pe["status"] != "published"]
-    notes = ["parameters: added to a model of 2 layers, width 128 and 4 heads", *unsure]
-    console.print(f"\n{'; '.join(notes)}.", style="dim")
+        ]
+        for pe in described
+    ]
+    further = [[pe["status"], first_source(pe["paper"])] for pe in described]
+    wide = console.width >= WIDE
+    print_rows(
+        console,
+        [*columns, "status", "paper"] if wide else columns,
+        [[*row, *more] for row, more in zip(rows, further, strict=True)] if wide else rows,
+        [[] if wide else [f"{paper}, {status}"] for status, paper in further],
+        right="largest id, parameters",
+    )
+    console.print()
+    for note in (
+        "encoding: what stands after + joins where nothing else reads the ids.",
+        "greedy: whether exact match equals greedy decoding's, by the tasks that go with it and their options; "
+        "`algolen encodings NAME` says where.",
+        f"parameters: added to {MODEL}.",
+    ):
+        print_wrapped(console, note, style="dim")
 
 
 def _print_one(pe: dict[str, Any]) -> None:
     console = common.console()
-    console.print(f"[bold]{pe['name']}[/bold]  {pe['kind']}, version {pe['version']}, {pe['status']}  {pe['paper']}")
-    console.print(pe["summary"])
-    facts = {
-        "alone means": pe["alone_means"],
-        "needs": ", ".join(pe["needs"]) or "nothing from the task",
-        "attention": pe["attention"] + (", fused kernel" if pe["fused_attention"] else ", plain matrix products"),
-        "largest id": "no limit" if pe["largest_id"] is None else f"{pe['largest_id']:,}",
-        "parameters": f"{pe['parameters_added']:,} added to a model of 2 layers, width 128 and 4 heads",
-    }
-    for name, text in facts.items():
-        console.print(f"  {name:<13} {text}", markup=False)
+    console.print(f"[bold]{pe['name']}[/bold]  {pe['kind']}, version {pe['version']}, {pe['status']}", soft_wrap=True)
+    print_wrapped(console, pe["paper"])
+    print_wrapped(console, pe["summary"])
+    print_facts(
+        console,
+        {
+            "alone means": pe["alone_means"],
+            "needs": ", ".join(pe["needs"]) or "nothing from the task",
+            "attention": pe["attention"] + (", fused kernel" if pe["fused_attention"] else ", plain matrix products"),
+            "position ids": _ids(pe),
+            "largest id": "no limit" if pe["largest_id"] is None else f"{pe['largest_id']:,}",
+            "parameters": f"{pe['parameters_added']:,} added to {MODEL}",
+            **greedy_facts(pe["tasks"], "task"),
+        },
+    )
     print_options(console, pe["name"], pe["options"])
+
+
+def _ids(pe: dict[str, Any]) -> str:
+    if not pe["maps_ids"]:
+        return "reads them" if pe["reads_ids"] else "does not look at them"
+    return "makes them, drawn at test too" if pe["draws_at_test"] else "makes them"

@@ -8,9 +8,22 @@ import typer
 
 from algolen.cli import common
 from algolen.cli.common import AsJson, Plugins
-from algolen.cli.describe import first_paragraph, nearest_length, print_options
+from algolen.cli.describe import (
+    by_pairing,
+    first_paragraph,
+    first_source,
+    greedy_facts,
+    print_facts,
+    print_options,
+    print_rows,
+    print_wrapped,
+)
+
+EXAMPLES = 4096
+"""How many examples are looked at to say how much of a task is scored."""
 
 if TYPE_CHECKING:
+    from algolen.registry import Registry
     from algolen.task import Task
 
 
@@ -22,7 +35,7 @@ def tasks(
     """List the tasks, or describe one: options, layout, test sets, baselines."""
     found = common.registry(plugin)
     wanted = [found.task(name)] if name else [found.tasks[known] for known in sorted(found.tasks)]
-    described = [describe(cls) for cls in wanted]
+    described = [describe(cls, found) for cls in wanted]
     if as_json:
         common.print_json(described[0] if name else described)
     elif name:
@@ -31,14 +44,17 @@ def tasks(
         _print_table(described)
 
 
-def describe(cls: type[Task]) -> dict[str, Any]:
+def describe(cls: type[Task], registry: Registry) -> dict[str, Any]:
     """What is known about a task, at its default options, as plain values."""
     from dataclasses import asdict
 
     from algolen import options
+    from algolen.pairing import TYPICAL, has_length, nearest_length, pairings
 
     task = options.read(cls, {}, cls.name)
-    example = nearest_length(task, 10)
+    example = nearest_length(task, TYPICAL)
+    units, tokens = _scored(task, example)
+    first = task.smallest_length
     return {
         "name": cls.name,
         "version": cls.version,
@@ -48,41 +64,96 @@ def describe(cls: type[Task]) -> dict[str, Any]:
         "vocabulary": list(task.vocabulary),
         "structure": sorted(task.structures),
         "axes": list(cls.axes),
-        "shortest": task.smallest_length,
+        "shortest": first,
+        "first_lengths": [length for length in range(first, first + 100) if has_length(task, length)][:5],
+        "example_length": example,
         "tape_length_at_10": task.tape_length(example),
+        "units_at_10": units,
+        "tokens_a_unit_at_10": tokens,
         "chance_at_10": task.chance(example),
         "input_blind_at_10": task.input_blind(example),
         "test_sets": dict(cls.test_sets),
+        "encodings": by_pairing(pairings(registry, task=cls.name), "encoding"),
         "options": [asdict(option) for option in options.describe(cls)],
     }
 
 
-def _print_table(described: list[dict[str, Any]]) -> None:
-    from rich.table import Table
+def _scored(task: Task, length: int) -> tuple[list[int], list[int]]:
+    """The fewest and most units an example has, and tokens a unit has, as far as some examples show."""
+    import torch
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("task", "layout", "structure", "axes", "what it asks"):
-        table.add_column(column, overflow="fold")
-    for task in described:
-        row = (task["name"], task["layout"], ", ".join(task["structure"]), ", ".join(task["axes"]), task["summary"])
-        table.add_row(*row)
-    common.console().print(table)
+    from algolen.random import Random
+
+    index_B = torch.arange(EXAMPLES)
+    batch = task.sample(torch.full((EXAMPLES,), length), Random.of("listing", examples_B=index_B))
+    units_B = batch.unit_BT.amax(dim=1) + 1
+    of_its_own_BT = batch.unit_BT + index_B[:, None] * int(units_B.max())
+    tokens = torch.bincount(of_its_own_BT[batch.scored_BT])
+    tokens = tokens[tokens > 0]
+    return [int(units_B.min()), int(units_B.max())], [int(tokens.min()), int(tokens.max())]
+
+
+def _print_table(described: list[dict[str, Any]]) -> None:
+    console = common.console()
+    print_rows(
+        console,
+        ["task", "layout", "axes", "shortest", "units", "chance", "input-blind"],
+        [
+            [
+                task["name"],
+                task["layout"],
+                ", ".join(task["axes"]),
+                str(task["shortest"]),
+                _range(task["units_at_10"]),
+                f"{task['chance_at_10']:.1g}",
+                f"{task['input_blind_at_10']:.1g}",
+            ]
+            for task in described
+        ],
+        [
+            [
+                task["summary"],
+                f"structure: {', '.join(task['structure']) or 'none'}; test sets: {', '.join(task['test_sets'])}",
+                first_source(task["source"]),
+            ]
+            for task in described
+        ],
+        right="shortest, units, chance, input-blind",
+    )
+    console.print()
+    for note in (
+        "units: of an example of length 10, scored each by itself.",
+        "chance, input-blind: exact match at length 10 of a guess and of the best answer that ignores the input.",
+    ):
+        print_wrapped(console, note, style="dim")
 
 
 def _print_one(task: dict[str, Any]) -> None:
     console = common.console()
-    console.print(f"[bold]{task['name']}[/bold]  version {task['version']}  {task['source']}")
-    console.print(task["summary"])
-    facts = {
-        "layout": task["layout"],
-        "symbols": " ".join(task["vocabulary"]),
-        "structure": ", ".join(task["structure"]) or "none",
-        "axes": ", ".join(task["axes"]) or "none",
-        "at length 10": f"tape of {task['tape_length_at_10']} tokens, chance {task['chance_at_10']:.1e}, "
-        f"best input-blind answer {task['input_blind_at_10']:.1e}",
-    }
-    for name, text in facts.items():
-        console.print(f"  {name:<13} {text}", markup=False)
-    for name, text in task["test_sets"].items():
-        console.print(f"  test set      {name}: {text}", markup=False)
+    console.print(f"[bold]{task['name']}[/bold]  version {task['version']}", soft_wrap=True)
+    print_wrapped(console, task["source"])
+    print_wrapped(console, task["summary"])
+    shown = ", ".join(map(str, task["first_lengths"][:4])) + (", …" if len(task["first_lengths"]) > 4 else "")
+    units, tokens = _range(task["units_at_10"]), _range(task["tokens_a_unit_at_10"])
+    seen = f" (in {EXAMPLES:,} examples)" if "–" in units + tokens else ""
+    print_facts(
+        console,
+        {
+            "layout": task["layout"],
+            "symbols": " ".join(task["vocabulary"]),
+            "structure": ", ".join(task["structure"]) or "none",
+            "axes": ", ".join(task["axes"]) or "none",
+            "lengths": shown,
+            f"at length {task['example_length']}": f"tape of {task['tape_length_at_10']} tokens, chance "
+            f"{task['chance_at_10']:.1e}, best input-blind answer {task['input_blind_at_10']:.1e}",
+            "scored": f"{units} unit{'s' * (units != '1')} an example, of {tokens} token{'s' * (tokens != '1')}{seen}",
+            "test sets": [f"{name}: {text}" for name, text in task["test_sets"].items()],
+            **greedy_facts(task["encodings"], "encoding"),
+        },
+    )
     print_options(console, task["name"], task["options"])
+
+
+def _range(ends: list[int]) -> str:
+    first, last = ends
+    return str(first) if first == last else f"{first}–{last}"

@@ -71,6 +71,9 @@ class Abacus(Encoding):
         # A model that is wrong may go on writing digits for longer than any number.
         return place_BT.clamp(max=self.options.table - 1)
 
+    def streams(self, drawn: Drawn) -> dict[str, Tensor]:
+        return {"places": drawn.noise}
+
     def embed(self, h_BTD: Tensor, drawn: Drawn, ctx: Any) -> Tensor:
         return h_BTD + nn.functional.embedding(drawn.noise, self.table_ND)
 

@@ -202,6 +202,11 @@ class Encoding(nn.Module):
         """Ids of a stream of its own, noise, boundaries: a tensor or a tuple of tensors; () for nothing."""
         return ()
 
+    def streams(self, drawn: Drawn) -> dict[str, Tensor]:
+        """The part of its draws that is a number for every token, for `algolen sample` to show: (B, T) or (B, T, A),
+        by the name of its row. What the model computes does not depend on it."""
+        return {}
+
     # Pure from here on ------------------------------------------------------------------------------------------------
 
     def prepare(self, batch: Batch, drawn: Drawn) -> Any:

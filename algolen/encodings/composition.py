@@ -66,6 +66,16 @@ class Encodings(nn.Module):
             drawn[index] = Drawn(ids_BTA, noise)
         return tuple(drawn)
 
+    def streams(self, drawn: tuple[Drawn, ...]) -> dict[str, Tensor]:
+        """What tokens are told by, for people to look at, each (B, T, A): "ids" if a member reads them, and the
+        members' own streams, under the member's name too where two are called the same."""
+        found = {"ids": drawn[0].ids_BTA} if any(member.reads_ids for member in self._ordered) else {}
+        for member, own in zip(self._ordered, drawn, strict=True):
+            for name, stream in member.streams(own).items():
+                label = name if name not in found else f"{member.name} {name}"
+                found[label] = stream if stream.dim() == 3 else stream[..., None]
+        return found
+
     def prepare(self, batch: Batch, drawn: tuple[Drawn, ...]) -> Context:
         """The members' tables for a forward pass."""
         ctxs = tuple(member.prepare(batch, own) for member, own in zip(self._ordered, drawn, strict=True))

@@ -272,51 +272,6 @@ def test_eval_of_several_sets_is_one_json_document(trained: CommandLine) -> None
 # What there is --------------------------------------------------------------------------------------------------------
 
 
-def test_sampled_rows_stand_under_each_other(algolen: CommandLine) -> None:
-    shown = algolen("sample", "addition", "--length", "3", "--pe", "coupling").stdout
-    rows = {line.split("  ")[0]: line for line in shown.splitlines()}
-    margin = len("ids in training") + 2
-    cells = {name: len(line[margin:].split()) for name, line in rows.items()}
-    assert cells["input"] == cells["ids at test"] == cells["ids in training"] == 13
-    assert cells["target"] == cells["scored"] == 5
-    for place, mark in enumerate(rows["scored"]):
-        if mark == "^":
-            assert rows["target"][place] != " "
-            assert rows["input"][place] != " "
-
-
-def test_samples_are_cut_to_the_width_of_the_terminal(algolen: CommandLine) -> None:
-    shown = algolen("sample", "addition", "--length", "30", "--pe", "offset").stdout
-    assert max(map(len, shown.splitlines())) <= 80
-    assert shown.count("input") > 2
-
-
-def test_samples_as_json_are_examples_with_aligned_lists(algolen: CommandLine) -> None:
-    examples = by_json(algolen, "sample", "addition", "--length", "3", "--pe", "coupling", "--examples", "3")
-    assert len(examples) == 3
-    for example in examples:
-        assert {len(example[name]) for name in ("input", "target", "trained", "scored", "unit", "ids at test")} == {13}
-        assert "".join(example["input"][1:8])[3] == "+"
-        answer = "".join(example["target"][8:12])[::-1]
-        first, second = "".join(example["input"][1:8]).split("+")
-        assert int(first) + int(second) == int(answer)
-
-
-def test_samples_are_those_of_the_test_set_with_that_seed(algolen: CommandLine) -> None:
-    asked = ("sample", "addition", "--length", "6", "--seed", "3", "--examples")
-    assert by_json(algolen, *asked, "4")[:2] == by_json(algolen, *asked, "2")
-    assert by_json(algolen, *asked, "2") != by_json(algolen, *asked, "2", "--seed", "4")
-    strata = [example["strata"] for example in by_json(algolen, *asked, "50", "--test-set", "edge")]
-    assert ["0+0"] in strata
-
-
-def test_options_change_what_is_sampled(algolen: CommandLine) -> None:
-    (example,) = by_json(
-        algolen, "sample", "addition", "--length", "2", "--examples", "1", "--set", "addition.operands=4"
-    )
-    assert example["input"].count("+") == 3
-
-
 @pytest.mark.parametrize("task", sorted(registry.load().tasks))
 def test_every_task_can_be_sampled_and_trained_without_naming_lengths(algolen: CommandLine, task: str) -> None:
     (example,) = by_json(algolen, "sample", task, "--examples", "1")
@@ -325,39 +280,6 @@ def test_every_task_can_be_sampled_and_trained_without_naming_lengths(algolen: C
         planned = algolen("train", "--task", task, "--pe", "nope", "--preset", preset, "--dry-run", "--device", "cpu")
         assert planned.code == 0, planned.stderr
         assert "None" not in planned.stderr
-
-
-@pytest.mark.parametrize("command", ["tasks", "encodings"])
-def test_everything_there_is_is_listed_and_described(algolen: CommandLine, command: str) -> None:
-    listed = by_json(algolen, command)
-    plain = algolen(command).stdout
-    assert max(map(len, plain.splitlines())) <= 80
-    for described in listed:
-        name = described["name"]
-        assert described["summary"]
-        assert name in plain
-        assert by_json(algolen, command, name) == described
-        alone = algolen(command, name).stdout
-        assert [o["name"] for o in described["options"] if f"{name}.{o['name']}" not in alone] == []
-
-
-def test_a_task_is_described_as_far_as_it_goes(algolen: CommandLine) -> None:
-    short = algolen.write("short.py", SHORT)
-    described = by_json(algolen, "tasks", "short", "--plugin", short)
-    assert described["tape_length_at_10"] == 10
-    assert described["chance_at_10"] == pytest.approx(1 / 24)
-
-
-SHORT = """
-from dataclasses import dataclass
-from algolen.tasks.copying import Copy
-
-@dataclass(frozen=True)
-class Short(Copy):
-    name = "short"
-    alphabet: int = 4
-    unique: bool = True
-"""
 
 
 def test_doctor_knows_what_is_installed_and_what_the_database_holds(trained: CommandLine) -> None:
