@@ -77,5 +77,7 @@ class Cope(Encoding):
             k_BHTK = site.k_BHTK
         logits_BHTT = (site.q_BHTK * site.scale) @ k_BHTK.flip(-2).transpose(-2, -1)
         # Added, and not filled in, since adding costs nothing on the way back.
-        hidden_TT = torch.zeros(site.mask_TT.shape, device=site.mask_TT.device).masked_fill(~site.mask_TT, float("-inf"))
+        hidden_TT = torch.zeros(site.mask_TT.shape, device=site.mask_TT.device).masked_fill(
+            ~site.mask_TT, float("-inf")
+        )
         return logits_BHTT.float() + hidden_TT.flip(-1)
