@@ -1,1 +1,1 @@
-"""Speed against hand-written rivals: `python -m benchmarks` prints a table and fails where a bar is missed."""
+"""Speed, mostly against rivals: `python -m benchmarks` prints tables and fails where a bar is missed."""

@@ -1,4 +1,4 @@
-"""Measures everything and prints a table; exit code 1 if a bar is missed.
+"""Measures everything and prints a table for each part; exit code 1 if a bar is missed.
 
 `python -m benchmarks training sweeping` measures these two alone.
 """
@@ -11,10 +11,16 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import commands, sweeping, training
+from benchmarks import commands, encodings, samplers, sweeping, training
 from benchmarks.measuring import Bar
 
-PARTS = {"training": training.bars, "sweeping": sweeping.bars, "commands": commands.bars}
+PARTS = {
+    "training": training,
+    "encodings": encodings,
+    "samplers": samplers,
+    "sweeping": sweeping,
+    "commands": commands,
+}
 
 
 def main() -> int:
@@ -24,17 +30,26 @@ def main() -> int:
         print(f"unknown part '{unknown[0]}'; there are: {', '.join(PARTS)}", file=sys.stderr)
         return 2
     torch.set_num_threads(1)
-    bars = []
+    measured: dict[str, list[Bar]] = {}
     for name in asked:
-        for bar in PARTS[name]():
-            bars.append(bar)
+        measured[name] = []
+        for bar in PARTS[name].bars():
+            measured[name].append(bar)
             print(f"{bar.what}: {_value(bar)}", file=sys.stderr, flush=True)
-    Console(width=150 if not sys.stdout.isatty() else None).print(_table(bars))
-    return 0 if all(bar.passed for bar in bars) else 1
+    console = Console(width=150 if not sys.stdout.isatty() else None)
+    console.print(
+        "One thread. Ratios and rates are of processor time, medians over blocks; seconds are those of a clock."
+    )
+    for name, bars in measured.items():
+        about = (PARTS[name].__doc__ or "").splitlines()[0]
+        console.print(_table(f"{name}: {about}", bars))
+    missed = [bar.what for bars in measured.values() for bar in bars if not bar.passed]
+    console.print(f"Missed: {'; '.join(missed)}" if missed else "No bar is missed.")
+    return 1 if missed else 0
 
 
-def _table(bars: list[Bar]) -> Table:
-    table = Table(title="one thread; ratios of processor time, median over alternating blocks", title_justify="left")
+def _table(title: str, bars: list[Bar]) -> Table:
+    table = Table(title=title, title_justify="left")
     for column in ("what", "measured", "bar", "", "beside"):
         table.add_column(column, justify="right" if column in ("measured", "bar") else "left")
     for bar in bars:
@@ -44,13 +59,17 @@ def _table(bars: list[Bar]) -> Table:
 
 
 def _value(bar: Bar) -> str:
-    return f"{bar.value:.3g} {bar.unit}"
+    return f"{_number(float(f'{bar.value:.3g}'))} {bar.unit}"
 
 
 def _bar(bar: Bar) -> str:
     if bar.most is not None:
-        return f"≤ {bar.most:g} {bar.unit}"
-    return "none" if bar.least is None else f"≥ {bar.least:g} {bar.unit}"
+        return f"≤ {_number(bar.most)} {bar.unit}"
+    return "none" if bar.least is None else f"≥ {_number(bar.least)} {bar.unit}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
 
 
 if __name__ == "__main__":

@@ -53,26 +53,31 @@ class Cope(Encoding):
 
     def bias(self, site: Site) -> Tensor:
         assert site.q_BHTK is not None
-        assert site.mask_TT is not None
-        gates_BHTT = torch.sigmoid(self._gate_logits(site).masked_fill(~site.mask_TT, float("-inf")))
         last = self.options.npos - 1
-        place_BHTT = gates_BHTT.flip(-1).cumsum(dim=-1).flip(-1).clamp(max=last)
+        gates_BHTT = torch.sigmoid(self._gate_logits(site))
+        place_BHTT = gates_BHTT.cumsum(dim=-1).clamp(max=last)
         table_KN = self.table_LKN[0 if self.options.shared else site.layer]
-        logits_BHTN = (site.q_BHTK @ table_KN).float()
-        below_BHTT = place_BHTT.detach().floor()
-        lower = logits_BHTN.gather(-1, below_BHTT.long())
-        upper = logits_BHTN.gather(-1, (below_BHTT.long() + 1).clamp(max=last))
-        bias_BHTT = torch.lerp(lower, upper, place_BHTT - below_BHTT)
-        return bias_BHTT * site.scale if self.options.scale_pos else bias_BHTT
+        row_BHTN = (site.q_BHTK @ table_KN).float()
+        if self.options.scale_pos:
+            row_BHTN = row_BHTN * site.scale
+        rise_BHTN = nn.functional.pad(row_BHTN[..., 1:] - row_BHTN[..., :-1], (0, 1))
+        below_BHTT = place_BHTT.detach().long()
+        lower_BHTT, slope_BHTT = row_BHTN.gather(-1, below_BHTT), rise_BHTN.gather(-1, below_BHTT)
+        return torch.addcmul(lower_BHTT, place_BHTT - below_BHTT, slope_BHTT).flip(-1)
 
     def _gate_logits(self, site: Site) -> Tensor:
-        """(B, H, T, T) fp32, not masked."""
+        """(B, H, T, T) fp32, masked. The last key comes first, so that positions are sums from the left."""
         assert site.q_BHTK is not None
+        assert site.mask_TT is not None
         if self.options.separate_keys:
             k_BTK = nn.functional.linear(site.x_BTD, self.gate_key_LKD[site.layer])
             k_BHTK = k_BTK.view(*k_BTK.shape[:2], self.shape.attention_heads, -1).transpose(1, 2)
         else:
             assert site.k_BHTK is not None
             k_BHTK = site.k_BHTK
-        logits_BHTT: Tensor = (site.q_BHTK @ k_BHTK.transpose(-2, -1)).float() * site.scale
-        return logits_BHTT
+        logits_BHTT = (site.q_BHTK * site.scale) @ k_BHTK.flip(-2).transpose(-2, -1)
+        # Added, and not filled in, since adding costs nothing on the way back.
+        hidden_TT = torch.zeros(site.mask_TT.shape, device=site.mask_TT.device).masked_fill(
+            ~site.mask_TT, float("-inf")
+        )
+        return logits_BHTT.float() + hidden_TT.flip(-1)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import torch
+import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
@@ -72,8 +73,10 @@ class Fire(Encoding):
         c, threshold = self.c_N[network], (self.mu_N[network] * self.options.threshold).abs()
         furthest_BT1 = torch.maximum(query_BT1.abs(), threshold)
         share_BTT = _psi(distance_BTT, c) / (_psi(furthest_BT1, c) + 1e-6)
-        hidden_BTTF = torch.relu(share_BTT[..., None] * self.up_NF[network] + self.up_bias_NF[network])
-        return (hidden_BTTF @ self.down_NHF[network].T + self.down_bias_NH[network]).movedim(-1, 1)
+        # In fp32, whatever autocast does: bf16 could not tell neighbouring distances apart.
+        with torch.autocast(share_BTT.device.type, enabled=False):
+            hidden_BTTF = F.linear(share_BTT[..., None], self.up_NF[network, :, None], self.up_bias_NF[network])
+        return (hidden_BTTF.relu() @ self.down_NHF[network].T + self.down_bias_NH[network]).movedim(-1, 1)
 
 
 def _psi(x: Tensor, c: Tensor) -> Tensor:
