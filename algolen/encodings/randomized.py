@@ -88,12 +88,14 @@ class Randomized(Encoding):
         return options.ids - 1
 
     def map_ids(self, ids_BTA: Tensor, batch: Batch, random: Random, phase: Phase) -> Tensor:
-        ids_BTA = ids_BTA * batch.valid_BT[..., None]
         fixed, kept = self.options.largest, 0 if self.options.largest is None else 1
         own = random.shared() if self.options.draw == "batch" else random
         count_B, most = (own_tokens(batch, phase), batch.tape_length) if fixed is None else (None, fixed)
         chosen_BN = selected(own, phase, count_B, most, self.options.ids - kept)
         if kept:
             chosen_BN = torch.cat((torch.zeros_like(chosen_BN[:, :1]), chosen_BN + 1), dim=1)
-        rows_B11 = torch.arange(len(batch), device=ids_BTA.device)[:, None, None]
-        return chosen_BN[rows_B11, ids_BTA] * batch.valid_BT[..., None]
+        if not batch.padded and ids_BTA.stride(0) == chosen_BN.stride(0) == 0:
+            # One row for all, so that what reads the ids is computed once as well.
+            return chosen_BN[0, ids_BTA[0]].expand(len(batch), -1, -1)
+        valid_BT1, rows_B11 = batch.valid_BT[..., None], torch.arange(len(batch), device=ids_BTA.device)[:, None, None]
+        return chosen_BN[rows_B11, ids_BTA * valid_BT1] * valid_BT1
