@@ -11,6 +11,7 @@ tensors, whose products wrap modulo 2^64 as the unsigned original's do.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -55,15 +56,18 @@ def key(*parts: int | str) -> int:
 class Random:
     """The draws of a batch of examples.
 
-    `example_B` holds one int64 key an example, `group_B` one key for each group of examples that share a draw (a
+    `key_R` holds one int64 key an example, `group_keys` computes one for each group of examples that share a draw (a
     training batch; a fixed block of a test set). Every method returns a tensor whose first dimension is the example,
-    on the device of the keys. The same method with the same arguments returns the same values: draw independent
-    things from children with names of their own (`random.fold("operands")`).
+    on the device of the keys; where all examples share the draw it is one row, expanded. The same method with the same
+    arguments returns the same values: draw independent things from children with names of their own
+    (`random.fold("operands")`).
     """
 
-    example_B: Tensor
+    key_R: Tensor
     group_keys: Callable[[], Tensor]
-    """Computes `group_B`, which most draws do without."""
+    """Computes the keys of the examples' groups, (B,) or (1,) for a single group; most draws do without."""
+    row_B: Tensor | None = None
+    """Which of `key_R` is an example's, where examples share keys; None where each has its own."""
 
     @classmethod
     def from_keys(cls, example_B: Tensor, group_B: Tensor) -> Random:
@@ -76,42 +80,68 @@ class Random:
         root = key(*parts)
 
         def group_keys() -> Tensor:
-            counted_B = torch.full_like(examples_B, groups_B) if isinstance(groups_B, int) else groups_B
+            counted_B = torch.full_like(examples_B[:1], groups_B) if isinstance(groups_B, int) else groups_B
             return _fold(_signed(root ^ _WEYL), counted_B)
 
         return cls(_fold(root, examples_B), group_keys)
 
     def __len__(self) -> int:
-        return self.example_B.shape[0]
+        return len(self.key_R if self.row_B is None else self.row_B)
+
+    @property
+    def example_B(self) -> Tensor:
+        return self._spread(self.key_R)
 
     @property
     def group_B(self) -> Tensor:
-        return self.group_keys()
+        return self.group_keys().expand(len(self))
 
     @property
     def device(self) -> torch.device:
-        return self.example_B.device
+        return self.key_R.device
 
     def fold(self, name: int | str) -> Random:
         """Independent draws under a name."""
         word = _word(name)
-        return Random(_mix(self.example_B ^ word), lambda: _mix(self.group_keys() ^ word))
+        return Random(_mix(self.key_R ^ word), lambda: _mix(self.group_keys() ^ word), self.row_B)
 
     def rows(self, start: int, stop: int) -> Random:
         """The draws of the examples start … stop − 1."""
-        return Random(self.example_B[start:stop], lambda: self.group_keys()[start:stop])
+
+        def group_keys() -> Tensor:
+            keys = self.group_keys()
+            return keys if len(keys) == 1 else keys[start:stop]
+
+        if self.row_B is not None:
+            return Random(self.key_R, group_keys, self.row_B[start:stop])
+        return Random(self.key_R[start:stop], group_keys)
 
     def shared(self) -> Random:
-        """Draws that all examples of a group have in common, for what a paper draws once a batch."""
-        return Random.from_keys(group_B := self.group_keys(), group_B)
+        """Draws that all examples of a group have in common, for what a paper draws once a batch; computed once a
+        group."""
+        keys = self.group_keys()
+        if len(keys) == 1:
+            return Random(keys, lambda: keys, torch.zeros(len(self), dtype=torch.int64, device=self.device))
+        key_R, row_B = torch.unique(keys, return_inverse=True)
+        return Random(key_R, lambda: keys, row_B)
+
+    def _spread(self, drawn_R: Tensor) -> Tensor:
+        """What was drawn for each key, handed to the examples; (B, …)."""
+        if self.row_B is None:
+            return drawn_R
+        if len(drawn_R) == 1:
+            return drawn_R.expand(len(self), *drawn_R.shape[1:])
+        return drawn_R[self.row_B]
+
+    def _bits(self, *shape: int) -> Tensor:
+        """(R, *shape) int64, for each key."""
+        slots = math.prod(shape)
+        counter_S = torch.arange(1, slots + 1, device=self.device) * _signed(_WEYL)
+        return _mix(self.key_R[:, None] + counter_S).reshape(len(self.key_R), *shape)
 
     def bits(self, *shape: int) -> Tensor:
         """(B, *shape) int64, all 64 bits uniform."""
-        slots = 1
-        for size in shape:
-            slots *= size
-        counter_S = torch.arange(1, slots + 1, device=self.device) * _signed(_WEYL)
-        return _mix(self.example_B[:, None] + counter_S).reshape(len(self), *shape)
+        return self._spread(self._bits(*shape))
 
     def integers(self, low: int | Tensor, high: int | Tensor, *shape: int) -> Tensor:
         """(B, *shape) int64, uniform over low … high − 1; bounds may be tensors that broadcast.
@@ -143,13 +173,21 @@ class Random:
 
     def permutation(self, size: int) -> Tensor:
         """(B, size) int64, each row a uniform permutation of 0 … size − 1."""
-        return torch.argsort(self.bits(size), dim=-1, stable=True)
+        return self._spread(torch.argsort(self._bits(size), dim=-1, stable=True))
 
-    def subset(self, count: int, size: int) -> Tensor:
-        """(B, count) int64, each row `count` distinct values of 0 … size − 1 in increasing order."""
+    def selection(self, count: int, size: int, *shape: int) -> Tensor:
+        """(B, *shape, count) int64, each row `count` distinct values of 0 … size − 1 in random order; fewer are the
+        first of more."""
+        return self._spread(self._selection(count, size, *shape))
+
+    def subset(self, count: int, size: int, *shape: int) -> Tensor:
+        """(B, *shape, count) int64, each row `count` distinct values of 0 … size − 1 in increasing order."""
+        return self._spread(self._selection(count, size, *shape).sort(dim=-1).values)
+
+    def _selection(self, count: int, size: int, *shape: int) -> Tensor:
         if not 0 <= count <= size:
             raise ValueError(f"cannot draw {count} distinct values from {size}")
-        return self.permutation(size)[:, :count].sort(dim=-1).values
+        return self._bits(*shape, size).topk(count, dim=-1, largest=False, sorted=True).indices
 
     def normal(self, *shape: int) -> Tensor:
         """(B, *shape) float32, standard normal, by inversion in float64.

@@ -108,6 +108,7 @@ def test_the_stream_is_the_one_that_stored_results_were_drawn_from() -> None:
     assert child.integers(0, 10, 8).tolist() == GOLDEN_INTEGERS
     assert child.shared().integers(0, 10, 8).tolist() == GOLDEN_SHARED
     assert child.permutation(6).tolist() == GOLDEN_PERMUTATIONS
+    assert child.selection(4, 6).tolist() == [row[:4] for row in GOLDEN_PERMUTATIONS]
     torch.testing.assert_close(child.normal(2), torch.tensor(GOLDEN_NORMALS))
 
 
@@ -133,7 +134,8 @@ DRAWS: dict[str, Callable[[Random], Tensor]] = {
     "bernoulli": lambda random: random.bernoulli(0.3, 5),
     "choice": lambda random: random.choice([1, 2, 3], 5),
     "permutation": lambda random: random.permutation(9),
-    "subset": lambda random: random.subset(4, 9),
+    "selection": lambda random: random.selection(4, 9, 2),
+    "subset": lambda random: random.subset(4, 9, 2),
 }
 
 
@@ -217,6 +219,29 @@ def test_without_groups_a_whole_batch_shares() -> None:
         Random.of(1, examples_B=torch.arange(2), groups_B=0).shared().bits(1),
         Random.of(1, examples_B=torch.arange(2), groups_B=1).shared().bits(1),
     )
+
+
+@pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.parametrize("groups", [[0, 0, 0, 0, 0, 0], [7, 2, 2, 7, 2, 1], [5, 4, 3, 2, 1, 0]])
+def test_what_a_group_shares_is_what_each_of_its_examples_would_draw_from_the_key_of_the_group(
+    name: str, groups: list[int]
+) -> None:
+    random = Random.of(1, "x", examples_B=torch.arange(6), groups_B=torch.tensor(groups)).fold("a")
+    keys_B = random.group_B
+    assert len(keys_B) == 6
+    alone = DRAWS[name](Random.from_keys(keys_B, keys_B))
+    assert torch.equal(DRAWS[name](random.shared()), alone)
+    for low, high in ((0, 6), (1, 4), (4, 5)):
+        assert torch.equal(DRAWS[name](random.shared().rows(low, high)), alone[low:high])
+        assert torch.equal(DRAWS[name](random.rows(low, high).shared()), alone[low:high])
+
+
+@pytest.mark.parametrize("groups", [3, torch.tensor([3, 3, 3, 3])])
+def test_what_a_whole_batch_shares_is_one_row(groups: int | Tensor) -> None:
+    shared = Random.of(1, "x", examples_B=torch.arange(4), groups_B=groups).fold("a").shared()
+    for drawn in (shared.bits(3), shared.permutation(5), shared.selection(2, 5), shared.subset(2, 5)):
+        assert drawn.shape[0] == 4
+        assert drawn.stride(0) == 0
 
 
 # Distributions --------------------------------------------------------------------------------------------------------
@@ -306,10 +331,17 @@ def test_subsets_are_sorted_distinct_and_uniform() -> None:
     assert (of_examples(3, 1).subset(5, 5) == torch.arange(5)).all()
 
 
+def test_selections_are_uniform_over_values_and_orders() -> None:
+    drawn = of_examples(30_000, "selection").selection(2, 4)
+    code = drawn[:, 0] * 4 + drawn[:, 1]
+    assert p_value(torch.searchsorted(code.unique(), code), [1 / 12] * 12) > 1e-4
+
+
 @pytest.mark.parametrize("count", [-1, 6])
 def test_subsets_larger_than_the_set_are_refused(count: int) -> None:
-    with pytest.raises(ValueError, match=f"cannot draw {count} distinct values from 5"):
-        of_examples(1, 1).subset(count, 5)
+    for draw in (of_examples(1, 1).subset, of_examples(1, 1).selection):
+        with pytest.raises(ValueError, match=f"cannot draw {count} distinct values from 5"):
+            draw(count, 5)
 
 
 def test_normals_are_normal() -> None:

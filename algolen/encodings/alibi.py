@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
@@ -33,19 +33,23 @@ class Alibi(Encoding):
     kind = "bias"
     paper = "Press et al. 2021, arXiv 2108.12409"
     reads_ids = True
-    Options = AlibiOptions
+    Options: ClassVar[type] = AlibiOptions
 
     @classmethod
     def accept(cls, options: AlibiOptions, ids: Ids, task: Task, length: int) -> None:
         one_axis(cls.name, ids)
 
     def prepare(self, batch: Batch, drawn: Drawn) -> Tensor:
-        slope_H = torch.tensor(slopes(self.shape.attention_heads), device=drawn.ids_BTA.device) * self.options.steepness
-        bias_BHTT: Tensor = -slope_H[:, None, None] * distances(drawn.ids_BTA).abs()
-        return bias_BHTT
+        return self.falling(distances(drawn.ids_BTA).abs())
 
     def bias(self, site: Site) -> Tensor:
         bias_BHTT: Tensor = site.ctx
+        return bias_BHTT
+
+    def falling(self, distance_B1TT: Tensor) -> Tensor:
+        """−slope·distance, (B, H, T, T)."""
+        slope_H = torch.tensor(slopes(self.shape.attention_heads), device=distance_B1TT.device)
+        bias_BHTT: Tensor = -(slope_H * self.options.steepness)[:, None, None] * distance_B1TT
         return bias_BHTT
 
 

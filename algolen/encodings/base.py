@@ -118,10 +118,11 @@ class Encoding(nn.Module):
     name: how users call it. version: raised when what it computes changes. kind: one word for listings, such as
     "embedding", "ids", "rotary", "bias". paper: the source. status: "published", or "unconfirmed" or "proposed" where
     the reference says so. needs: the parts of `Structure` it reads. causal_only: refuses bidirectional attention.
-    reads_ids: whether it looks at the stream of ids at all. maps_ids: whether it overrides
-    `map_ids`; found out by itself. reader: for encodings
-    that only map ids, the encoding that reads them where the user names none. replaces_ids: a map that does not look
-    at the ids it is given. draws_at_test: whether positions are drawn at test as well (see `Phase`).
+    reads_ids: whether it looks at the stream of ids at all. by_place: goes by places on the tape where one would expect
+    it to read ids, so that beside a map the encoding that does has to be named. maps_ids: whether it overrides
+    `map_ids`; found out by itself. reader: for encodings that only map ids, the encoding that reads them where the user
+    names none. replaces_ids: a map that does not look at the ids it is given. draws_at_test: whether positions are
+    drawn at test as well (see `Phase`).
 
     Options: a frozen dataclass, the encoding's options with defaults.
     """
@@ -134,6 +135,7 @@ class Encoding(nn.Module):
     needs: ClassVar[frozenset[str]] = frozenset()
     causal_only: ClassVar[bool] = False
     reads_ids: ClassVar[bool] = False
+    by_place: ClassVar[bool] = False
     maps_ids: ClassVar[bool] = False
     replaces_ids: ClassVar[bool] = False
     draws_at_test: ClassVar[bool] = False

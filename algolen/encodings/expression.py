@@ -124,6 +124,12 @@ def parse(
     if maps and not any(cls.reads_ids for cls in classes):
         if maps[0].reader is None:
             raise Refusal(f"{maps[0].name} gives position ids that nothing in '{written}' reads")
+        for cls in classes:
+            if cls.by_place:
+                raise Refusal(
+                    f"{cls.name} goes by places on the tape and would not see the ids of {maps[0].name}; name what "
+                    f"reads them, as in '{base}+{maps[0].reader}', or leave {maps[0].name} out"
+                )
         classes.append(lookup(maps[0].reader))
     return Expression(written, _with_options(classes, sections))
 

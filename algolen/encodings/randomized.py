@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import torch
 from pydantic import Field
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from algolen.batch import Batch
 from algolen.encodings.base import Encoding, Ids
+from algolen.encodings.selections import SharedBy, own_tokens, selected
 from algolen.errors import Refusal
 from algolen.phase import Phase
 from algolen.random import Random
@@ -20,9 +21,7 @@ from algolen.task import Task
 @dataclass(frozen=True)
 class RandomizedOptions:
     ids: Annotated[int, Field(ge=2, le=1_000_000, description="ids are selected from 0 … ids − 1")] = 2048
-    draw: Annotated[Literal["batch", "sequence"], Field(description="what shares a selection; batch: as published")] = (
-        "batch"
-    )
+    draw: SharedBy = "batch"
     largest: Annotated[
         int | None,
         Field(
@@ -89,33 +88,14 @@ class Randomized(Encoding):
         return options.ids - 1
 
     def map_ids(self, ids_BTA: Tensor, batch: Batch, random: Random, phase: Phase) -> Tensor:
-        ids_BTA = ids_BTA * batch.valid_BT[..., None]
         fixed, kept = self.options.largest, 0 if self.options.largest is None else 1
-        most = batch.tape_length if fixed is None else fixed
-        if fixed is None and phase.training:
-            count_B = batch.valid_BT.sum(dim=1)
-        else:
-            count_B = torch.full_like(batch.valid_BT[:, 0], most, dtype=torch.int64)
-        if phase is Phase.EVEN:
-            chosen_BN = evenly_spaced(count_B, most, self.options.ids - kept)
-        else:
-            shared = random.shared() if self.options.draw == "batch" else random
-            chosen_BN = sorted_subset(shared, count_B, most, self.options.ids - kept)
+        own = random.shared() if self.options.draw == "batch" else random
+        count_B, most = (own_tokens(batch, phase), batch.tape_length) if fixed is None else (None, fixed)
+        chosen_BN = selected(own, phase, count_B, most, self.options.ids - kept)
         if kept:
             chosen_BN = torch.cat((torch.zeros_like(chosen_BN[:, :1]), chosen_BN + 1), dim=1)
-        rows_B11 = torch.arange(len(batch), device=ids_BTA.device)[:, None, None]
-        return chosen_BN[rows_B11, ids_BTA] * batch.valid_BT[..., None]
-
-
-def sorted_subset(random: Random, count_B: Tensor, most: int, ids: int) -> Tensor:
-    """(B, most): the first count_B of each row are a sorted uniform subset of 0 … ids − 1; the rest is filled with the
-    largest id. Rows with the same draw and different counts hold nested subsets."""
-    order_BN = random.bits(ids).topk(most, dim=-1, largest=False, sorted=True).indices
-    beyond_BN = torch.arange(most, device=count_B.device) >= count_B[:, None]
-    return order_BN.masked_fill(beyond_BN, ids - 1).sort(dim=-1).values
-
-
-def evenly_spaced(count_B: Tensor, most: int, ids: int) -> Tensor:
-    """(B, most): the first count_B of each row spread evenly over 0 … ids − 1, at the middle of equal parts."""
-    place_N = torch.arange(most, device=count_B.device)
-    return ((2 * place_N + 1) * ids // (2 * count_B[:, None])).clamp(max=ids - 1)
+        if not batch.padded and ids_BTA.stride(0) == chosen_BN.stride(0) == 0:
+            # One row for all, so that what reads the ids is computed once as well.
+            return chosen_BN[0, ids_BTA[0]].expand(len(batch), -1, -1)
+        valid_BT1, rows_B11 = batch.valid_BT[..., None], torch.arange(len(batch), device=ids_BTA.device)[:, None, None]
+        return chosen_BN[rows_B11, ids_BTA * valid_BT1] * valid_BT1

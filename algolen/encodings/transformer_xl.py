@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 import torch
 from pydantic import Field
@@ -36,7 +36,7 @@ class TransformerXL(Encoding):
     kind = "bias"
     paper = "Dai et al. 2019, arXiv 1901.02860"
     reads_ids = True
-    Options = TransformerXLOptions
+    Options: ClassVar[type] = TransformerXLOptions
 
     def __init__(self, options: TransformerXLOptions, shape: Shape, init: Initialiser) -> None:
         super().__init__(options, shape, init)
@@ -48,33 +48,41 @@ class TransformerXL(Encoding):
     @classmethod
     def check_shape(cls, options: TransformerXLOptions, shape: Shape) -> None:
         if shape.width % 2:
-            raise Refusal(f"transformer-xl needs as many sines as cosines; model.width={shape.width} is odd")
+            raise Refusal(f"{cls.name} needs as many sines as cosines; model.width={shape.width} is odd")
 
     @classmethod
     def accept(cls, options: TransformerXLOptions, ids: Ids, task: Task, length: int) -> None:
         one_axis(cls.name, ids)
 
-    def prepare(self, batch: Batch, drawn: Drawn) -> tuple[Tensor, Tensor]:
+    def prepare(self, batch: Batch, drawn: Drawn) -> Any:
+        """The sines and the cosines of the ids."""
         ids_BT1 = drawn.ids_BTA.float()
         if drawn.ids_BTA.stride(0) == 0:
             ids_BT1 = ids_BT1[:1]
-        half = self.shape.width // 2
-        frequency_F = self.options.base ** (-torch.arange(half, device=ids_BT1.device) / half)
-        angle_B1TF = (ids_BT1 * frequency_F)[:, None]
-        return angle_B1TF.sin(), angle_B1TF.cos()
+        return self.waves(ids_BT1)
 
     def bias(self, site: Site) -> Tensor:
         assert site.q_BHTK is not None
         assert site.k_BHTK is not None
-        sin_B1TF, cos_B1TF = site.ctx
         # In fp32, whatever autocast does: the sines and cosines of i and j have to cancel.
         with torch.autocast(site.q_BHTK.device.type, enabled=False):
             content_BH1T = self.u_LHK[site.layer, :, None] @ site.k_BHTK.float().transpose(-2, -1)
             query_BHTK = site.q_BHTK.float() + self.v_LHK[site.layer, :, None]
-            of_sin_BHTF, of_cos_BHTF = (query_BHTK @ self.project_LHKD[site.layer]).chunk(2, dim=-1)
-            # sin(i − j) = sin i · cos j − cos i · sin j, cos(i − j) = cos i · cos j + sin i · sin j
-            on_cos_BHTF = of_sin_BHTF * sin_B1TF + of_cos_BHTF * cos_B1TF
-            on_sin_BHTF = of_cos_BHTF * sin_B1TF - of_sin_BHTF * cos_B1TF
-            position_BHTT = on_cos_BHTF @ cos_B1TF.transpose(-2, -1) + on_sin_BHTF @ sin_B1TF.transpose(-2, -1)
-        bias_BHTT: Tensor = (content_BH1T + position_BHTT) * site.scale
+            bias_BHTT: Tensor = (content_BH1T + self.position(query_BHTK, site)) * site.scale
         return bias_BHTT
+
+    def position(self, query_BHTK: Tensor, site: Site) -> Tensor:
+        """(B, H, T, T): (q + v)·W R(i − j), of q + v."""
+        sin_B1TF, cos_B1TF = (wave_BTF[:, None] for wave_BTF in site.ctx)
+        of_sin_BHTF, of_cos_BHTF = (query_BHTK @ self.project_LHKD[site.layer]).chunk(2, dim=-1)
+        # sin(i − j) = sin i · cos j − cos i · sin j, cos(i − j) = cos i · cos j + sin i · sin j
+        on_cos_BHTF = of_sin_BHTF * sin_B1TF + of_cos_BHTF * cos_B1TF
+        on_sin_BHTF = of_cos_BHTF * sin_B1TF - of_sin_BHTF * cos_B1TF
+        position_BHTT: Tensor = on_cos_BHTF @ cos_B1TF.transpose(-2, -1) + on_sin_BHTF @ sin_B1TF.transpose(-2, -1)
+        return position_BHTT
+
+    def waves(self, positions_BT1: Tensor) -> tuple[Tensor, Tensor]:
+        """The sines and the cosines of positions, (B, T, D / 2) each."""
+        half = self.shape.width // 2
+        angle_BTF = positions_BT1 * self.options.base ** (-torch.arange(half, device=positions_BT1.device) / half)
+        return angle_BTF.sin(), angle_BTF.cos()

@@ -98,6 +98,17 @@ def test_even_spacing_is_in_the_middle_of_equal_parts() -> None:
     assert mapped([3], Phase.EVEN, ids=7).tolist() == [[1, 3, 5]]
 
 
+@pytest.mark.parametrize("phase", list(Phase))
+def test_a_batch_without_padding_reads_the_same_ids_in_one_row(phase: Phase) -> None:
+    batch, positions = building.batch(building.task(), [4] * 3)
+    assert not batch.padded
+    plain_BTA = torch.arange(batch.tape_length)[None, :, None].expand(3, -1, 1)
+    encoding = build(Randomized, SHAPE)
+    shared_BTA = encoding.map_ids(plain_BTA, batch, positions, phase)
+    assert shared_BTA.stride(0) == 0
+    assert torch.equal(shared_BTA, encoding.map_ids(plain_BTA, replace(batch, padded=True), positions, phase))
+
+
 # After another map ----------------------------------------------------------------------------------------------------
 
 

@@ -254,5 +254,10 @@ EXPRESSIONS = (
     "randomized+sinusoidal",
     "coupling+randomized+rope",
     "offset+randomized+learned",
+    "randomized-relative",
+    "doubled+randomized-relative",
+    "randomized-alibi",
+    "randomized-alibi+rope",
+    "coupling+learned+randomized-alibi",
 )
 """Expressions that between them use every hook."""
