@@ -31,6 +31,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from torch import Tensor, nn
 
 from algolen.batch import Batch
+from algolen.errors import Refusal
 from algolen.initialisation import Initialiser
 from algolen.phase import Phase
 from algolen.random import Random
@@ -170,6 +171,12 @@ class Encoding(nn.Module):
     @classmethod
     def accept(cls, options: Any, ids: Ids, task: Task, length: int) -> None:
         """Raises Refusal if the encoding cannot read such a stream."""
+
+    @classmethod
+    def check_attention(cls, options: Any, causal: bool) -> None:
+        """Raises Refusal if the encoding, or an option of it, is for the other kind of attention."""
+        if cls.causal_only and not causal:
+            raise Refusal(f"{cls.name} is for causal attention; with bidirectional attention order is lost")
 
     @classmethod
     def check_shape(cls, options: Any, shape: Shape) -> None:

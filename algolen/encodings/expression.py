@@ -51,8 +51,7 @@ class Expression:
                 raise Refusal(
                     f"{member.cls.name} needs the '{structure}' structure of tokens, which task {task.name} lacks"
                 )
-            if member.cls.causal_only and not causal:
-                raise Refusal(f"{member.cls.name} is for causal attention; with bidirectional attention order is lost")
+            member.cls.check_attention(member.options, causal)
         for length in sorted(set(lengths), reverse=True):
             ids = self.stream(task, length)
             for member in self.members:

@@ -46,6 +46,14 @@ class DrawsDistances:
     shape: Shape
 
     @classmethod
+    def check_attention(cls, options: DistanceOptions, causal: bool) -> None:
+        if causal and options.sides == "separate":
+            raise Refusal(
+                f"{cls.name}.sides=separate draws the distances of keys ahead, which causal attention does not see: "
+                f"--set {cls.name}.sides=mirrored"
+            )
+
+    @classmethod
     def check_task(cls, options: DistanceOptions, task: Task, length: int) -> None:
         tape = task.tape_length(length)
         if tape > options.distances:

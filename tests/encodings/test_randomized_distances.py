@@ -275,3 +275,10 @@ def test_an_id_map_needs_another_encoding_that_reads_it(kind: type[Encoding], be
 def test_odd_widths_are_refused_by_name() -> None:
     with pytest.raises(Refusal, match=r"^randomized-relative needs .*model.width=9 is odd$"):
         RandomizedRelative.check_shape(RandomizedRelative.Options(), Shape(1, 9, 3))
+
+
+def test_a_selection_for_keys_ahead_is_refused_where_none_are_seen(kind: type[Encoding]) -> None:
+    pe = building.expression(kind.name, **{kind.name: {"sides": "separate"}})
+    pe.check(building.task(), [3], causal=False)
+    with pytest.raises(Refusal, match=rf"--set {kind.name}\.sides=mirrored"):
+        pe.check(building.task(), [3], causal=True)
