@@ -80,12 +80,29 @@ def test_the_loss_ignores_what_stands_on_padding(written: str) -> None:
     torch.testing.assert_close(loss_sum(model, batch, draws), loss_sum(model, garbled, draws))
 
 
+@pytest.mark.parametrize("phase", list(Phase))
+def test_ids_keep_to_what_is_announced_of_them_before_they_are_drawn(written: str, phase: Phase) -> None:
+    pe, length = building.expression(written, TOYS), 9
+    members = building.model(pe).encodings
+    for task in (building.task(), building.task(reverse_answer=False, padded=False), building.task("reverse")):
+        said = pe.stream(task, length)
+        batch, positions = building.batch(task, [length, 1, length, 4] * 50)
+        ids_BTA = members.map_ids(batch, positions, phase)
+        assert ids_BTA.shape == (len(batch), batch.tape_length, said.axes)
+        assert ids_BTA.is_floating_point() != said.integers
+        assert 0 <= ids_BTA.min() <= ids_BTA.max() <= said.largest
+        forward_BTA = ids_BTA.diff(dim=1)[batch.valid_BT[:, 1:]]
+        assert (forward_BTA > 0).all() or not said.increasing
+
+
 @pytest.mark.parametrize("length", [1, 4 * TRAINED_TO])
 def test_values_and_gradients_are_finite_at_length_1_and_at_four_times_the_training_length(
     written: str, length: int
 ) -> None:
     model, task = make(written), building.task()
     batch, positions = building.batch(task, [length] * 3)
+    for phase in Phase:
+        assert torch.isfinite(forward(model, batch, positions, phase)).all()
     loss_sum(model, batch, model.draw(batch, positions, Phase.TRAINING)).backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
