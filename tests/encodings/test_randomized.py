@@ -161,13 +161,3 @@ def test_one_id_too_few_is_refused_and_the_exact_number_is_not() -> None:
 def test_rope_reads_them_unless_another_is_named() -> None:
     assert building.expression("randomized").expansion == "randomized+rope"
     assert building.expression("randomized+fire").expansion == "randomized+fire"
-
-
-@pytest.mark.parametrize("name", building.REGISTRY.tasks)
-def test_tapes_of_a_nominal_length_are_equally_long_whatever_is_on_them(name: str) -> None:
-    """So that ids at test depend on the nominal length alone."""
-    task = building.task(name)
-    for first in (0, 5):
-        for rows in (1, 3):
-            batch, _ = building.batch(task, [6] * rows, first=first)
-            assert batch.tape_length == task.tape_length(6)

@@ -254,6 +254,14 @@ def test_reference_accuracies_are_probabilities(task: Task) -> None:
         assert 0 <= task.input_blind(length) <= 1
 
 
+@every_test_set
+def test_tapes_of_a_nominal_length_are_equally_long_whatever_is_on_them(task: Task, test_set: str) -> None:
+    """So that ids that are drawn at test depend on the nominal length alone."""
+    for first, count in ((0, 1), (5, 3)):
+        batch = draw(task, 6, count, test_set, first=first)
+        assert batch.tape_length == task.tape_length(6)
+
+
 # Structure ------------------------------------------------------------------------------------------------------------
 
 
