@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import typing
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -9,6 +12,7 @@ import torch
 from torch.func import functional_call, grad, stack_module_state, vmap
 
 from algolen.batch import Batch
+from algolen.encodings.expression import Expression
 from algolen.model import Draws, Transformer
 from algolen.phase import Phase
 from algolen.random import Random
@@ -20,9 +24,29 @@ from tests.encodings.toys import EXPRESSIONS, TOYS
 TRAINED_TO = 6
 
 
+def option_values() -> Iterator[str]:
+    """Every value, but for the default, of every yes/no and either/or option of the encodings that are found."""
+    for name, cls in building.REGISTRY.encodings.items():
+        for field in dataclasses.fields(cls.Options):
+            hint = typing.get_type_hints(cls.Options)[field.name]
+            values = (True, False) if hint is bool else typing.get_args(hint) if is_literal(hint) else ()
+            yield from (f"{name}:{field.name}={value}" for value in values if value != field.default)
+
+
+def is_literal(hint: object) -> bool:
+    return typing.get_origin(hint) is typing.Literal
+
+
+def read(written: str) -> Expression:
+    """The expression, with the option that stands behind a colon."""
+    name, _, option = written.partition(":")
+    key, _, value = option.partition("=")
+    return building.expression(name, TOYS, **({name: {key: value}} if option else {}))
+
+
 def make(written: str, seed: int = 0, **fields: object) -> Transformer:
     """A model some way off its initial values: a table that starts at zero would hide what it is multiplied by."""
-    model, generator = building.model(building.expression(written, TOYS), seed, **fields), torch.Generator()
+    model, generator = building.model(read(written), seed, **fields), torch.Generator()
     generator.manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -35,7 +59,7 @@ def forward(model: Transformer, batch: Batch, positions: Random, phase: Phase = 
     return logits_BTV
 
 
-@pytest.fixture(params=EXPRESSIONS)
+@pytest.fixture(params=[*EXPRESSIONS, *(pytest.param(own, marks=pytest.mark.slow) for own in option_values())])
 def written(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name
@@ -82,7 +106,7 @@ def test_the_loss_ignores_what_stands_on_padding(written: str) -> None:
 
 @pytest.mark.parametrize("phase", list(Phase))
 def test_ids_keep_to_what_is_announced_of_them_before_they_are_drawn(written: str, phase: Phase) -> None:
-    pe, length = building.expression(written, TOYS), 9
+    pe, length = read(written), 9
     members = building.model(pe).encodings
     for task in (building.task(), building.task(reverse_answer=False, padded=False), building.task("reverse")):
         said = pe.stream(task, length)
@@ -169,7 +193,7 @@ def test_training_in_bf16_stays_near_fp32(written: str) -> None:
 
 @pytest.mark.parametrize("phase", [Phase.TEST, Phase.EVEN])
 def test_nothing_is_drawn_at_test_unless_the_encoding_says_so(written: str, phase: Phase) -> None:
-    pe = building.expression(written, TOYS)
+    pe = read(written)
     model, task = building.model(pe), building.task()
     batch, positions = building.batch(task, [4] * 3)
     other = Random.of("other", examples_B=torch.arange(3), groups_B=torch.arange(3))
