@@ -75,6 +75,9 @@ class Repeating(Task):
     def largest_coupled_id(self, length: int) -> int:
         return length + 1
 
+    def longest_number(self, length: int) -> int:
+        return length
+
     # Sampling ---------------------------------------------------------------------------------------------------------
 
     def sample(self, lengths_B: Tensor, random: Random) -> Batch:

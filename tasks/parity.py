@@ -69,6 +69,9 @@ class Parity(Task):
     def largest_coupled_id(self, length: int) -> int:
         return length + 1 if self.scratchpad else 2
 
+    def longest_number(self, length: int) -> int:
+        return length
+
     # Sampling ---------------------------------------------------------------------------------------------------------
 
     def sample(self, lengths_B: Tensor, random: Random) -> Batch:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import typing
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -9,6 +12,7 @@ import torch
 from torch.func import functional_call, grad, stack_module_state, vmap
 
 from algolen.batch import Batch
+from algolen.encodings.expression import Expression
 from algolen.model import Draws, Transformer
 from algolen.phase import Phase
 from algolen.random import Random
@@ -20,9 +24,29 @@ from tests.encodings.toys import EXPRESSIONS, TOYS
 TRAINED_TO = 6
 
 
+def option_values() -> Iterator[str]:
+    """Every value, but for the default, of every yes/no and either/or option of the encodings that are found."""
+    for name, cls in building.REGISTRY.encodings.items():
+        for field in dataclasses.fields(cls.Options):
+            hint = typing.get_type_hints(cls.Options)[field.name]
+            values = (True, False) if hint is bool else typing.get_args(hint) if is_literal(hint) else ()
+            yield from (f"{name}:{field.name}={value}" for value in values if value != field.default)
+
+
+def is_literal(hint: object) -> bool:
+    return typing.get_origin(hint) is typing.Literal
+
+
+def read(written: str) -> Expression:
+    """The expression, with the option that stands behind a colon."""
+    name, _, option = written.partition(":")
+    key, _, value = option.partition("=")
+    return building.expression(name, TOYS, **({name: {key: value}} if option else {}))
+
+
 def make(written: str, seed: int = 0, **fields: object) -> Transformer:
     """A model some way off its initial values: a table that starts at zero would hide what it is multiplied by."""
-    model, generator = building.model(building.expression(written, TOYS), seed, **fields), torch.Generator()
+    model, generator = building.model(read(written), seed, **fields), torch.Generator()
     generator.manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -35,7 +59,7 @@ def forward(model: Transformer, batch: Batch, positions: Random, phase: Phase = 
     return logits_BTV
 
 
-@pytest.fixture(params=EXPRESSIONS)
+@pytest.fixture(params=[*EXPRESSIONS, *(pytest.param(own, marks=pytest.mark.slow) for own in option_values())])
 def written(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name
@@ -58,8 +82,11 @@ def test_no_position_sees_a_later_token(written: str) -> None:
         assert not torch.equal(before[:, cut:], after[:, cut:])
 
 
-def test_padding_and_batch_neighbours_change_nothing_beyond_rounding(written: str) -> None:
-    model, task = make(written), building.task()
+@pytest.mark.parametrize("causal", [True, False])
+def test_padding_and_batch_neighbours_change_nothing_beyond_rounding(written: str, causal: bool) -> None:
+    if not causal and any(member.cls.causal_only for member in read(written).members):
+        pytest.skip("refused with bidirectional attention")
+    model, task = make(written, causal=causal), building.task()
     lengths = [1, 6, 3, 2, 6]
     batch, positions = building.batch(task, lengths)
     together = forward(model, batch, positions)
@@ -80,12 +107,29 @@ def test_the_loss_ignores_what_stands_on_padding(written: str) -> None:
     torch.testing.assert_close(loss_sum(model, batch, draws), loss_sum(model, garbled, draws))
 
 
+@pytest.mark.parametrize("phase", list(Phase))
+def test_ids_keep_to_what_is_announced_of_them_before_they_are_drawn(written: str, phase: Phase) -> None:
+    pe, length = read(written), 9
+    members = building.model(pe).encodings
+    for task in (building.task(), building.task(reverse_answer=False, padded=False), building.task("reverse")):
+        said = pe.stream(task, length)
+        batch, positions = building.batch(task, [length, 1, length, 4] * 50)
+        ids_BTA = members.map_ids(batch, positions, phase)
+        assert ids_BTA.shape == (len(batch), batch.tape_length, said.axes)
+        assert ids_BTA.is_floating_point() != said.integers
+        assert 0 <= ids_BTA.min() <= ids_BTA.max() <= said.largest
+        forward_BTA = ids_BTA.diff(dim=1)[batch.valid_BT[:, 1:]]
+        assert (forward_BTA > 0).all() or not said.increasing
+
+
 @pytest.mark.parametrize("length", [1, 4 * TRAINED_TO])
 def test_values_and_gradients_are_finite_at_length_1_and_at_four_times_the_training_length(
     written: str, length: int
 ) -> None:
     model, task = make(written), building.task()
     batch, positions = building.batch(task, [length] * 3)
+    for phase in Phase:
+        assert torch.isfinite(forward(model, batch, positions, phase)).all()
     loss_sum(model, batch, model.draw(batch, positions, Phase.TRAINING)).backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
@@ -152,7 +196,7 @@ def test_training_in_bf16_stays_near_fp32(written: str) -> None:
 
 @pytest.mark.parametrize("phase", [Phase.TEST, Phase.EVEN])
 def test_nothing_is_drawn_at_test_unless_the_encoding_says_so(written: str, phase: Phase) -> None:
-    pe = building.expression(written, TOYS)
+    pe = read(written)
     model, task = building.model(pe), building.task()
     batch, positions = building.batch(task, [4] * 3)
     other = Random.of("other", examples_B=torch.arange(3), groups_B=torch.arange(3))

@@ -6,9 +6,12 @@ import math
 
 import pytest
 import torch
+from torch import Tensor
 
+from algolen.encodings.alibi import Alibi, slopes
 from algolen.encodings.base import Encoding, Shape
 from algolen.encodings.fire import Fire
+from algolen.encodings.t5 import T5, buckets
 from tests.encodings.sites import build, drawn, site
 
 SHAPE = Shape(layers=2, width=12, heads=2, attention_heads=3)
@@ -69,3 +72,61 @@ def test_its_argument_lies_between_0_and_1_at_every_length(c: float, threshold: 
     assert (argument_TT.diagonal() == 0).all()
     if threshold == 0.001 and c:
         torch.testing.assert_close(argument_TT[1:, 0], torch.ones(399), atol=1e-4, rtol=0)
+
+
+# Other biases are special cases ---------------------------------------------------------------------------------------
+
+FAR = 1000.0
+"""A threshold beyond all queries, so that the argument is ψ(distance) over a constant."""
+
+
+def set_to(encoding: Encoding, **values: Tensor | float) -> None:
+    own = dict(encoding.named_parameters())
+    with torch.no_grad():
+        for name, value in values.items():
+            own[name].copy_(torch.as_tensor(value))
+
+
+def biases(encoding: Encoding, ids: list[int]) -> Tensor:
+    bias_BHTT = encoding.bias(site(drawn(ids), encoding))
+    assert bias_BHTT is not None
+    return bias_BHTT.detach()
+
+
+@pytest.mark.parametrize("c", [1e-3, 0.5])
+def test_a_linear_network_is_the_logarithmic_kernel_and_for_small_c_alibi(c: float) -> None:
+    shape, ids = Shape(1, 8, 4), [0, 1, 2, 4, 5, 8]
+    slope_H = torch.tensor(slopes(4))
+    encoding = build(Fire, shape, hidden=1, threshold=FAR, c=c)
+    set_to(encoding, up_NF=1.0, up_bias_NF=0.0, down_NHF=-slope_H[:, None] / c * (math.log(c * FAR + 1) + 1e-6))
+    bias_BHTT = biases(encoding, ids)
+    for head in range(4):
+        for i, query in enumerate(ids):
+            for j, key in enumerate(ids[: i + 1]):
+                expected = -float(slope_H[head]) / c * math.log(1 + c * (query - key))
+                assert bias_BHTT[0, head, i, j].item() == pytest.approx(expected, rel=1e-3, abs=1e-6)
+    if c < 0.01:
+        torch.testing.assert_close(bias_BHTT, biases(build(Alibi, shape), ids), rtol=1e-2, atol=1e-6)
+
+
+def test_a_network_of_steps_is_t5() -> None:
+    shape, count, most = Shape(1, 8, 4), 8, 20
+    t5 = build(T5, shape, buckets=count, max_distance=most, std=1.0)
+    (table_NH,) = t5.parameters()
+    of_distance = buckets(count, most)
+    first_K = torch.tensor([of_distance.index(bucket) for bucket in range(1, count)])
+    largest = math.log(FAR + 1) + 1e-6
+    below_K, above_K = torch.log(first_K) / largest, torch.log(first_K + 1.0) / largest
+    steep_K, step_KH = 1 / (above_K - below_K), table_NH.detach().diff(dim=0)
+    fire = build(Fire, shape, hidden=2 * (count - 1), threshold=FAR, c=1.0)
+    # Each step is the difference of two ramps, one of which begins where the other ends.
+    set_to(
+        fire,
+        up_NF=torch.cat((steep_K, steep_K)),
+        up_bias_NF=torch.cat((-steep_K * below_K, -steep_K * above_K)),
+        down_NHF=torch.cat((step_KH, -step_KH)).T,
+        down_bias_NH=table_NH[0].detach(),
+    )
+    ids = [0, 1, 2, 3, 4, 6, 9, 13, 14, 20, 21, 40]
+    past_TT = torch.ones(len(ids), len(ids), dtype=torch.bool).tril()
+    torch.testing.assert_close(biases(fire, ids)[..., past_TT], biases(t5, ids)[..., past_TT], atol=1e-3, rtol=0)

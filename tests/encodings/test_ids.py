@@ -265,6 +265,19 @@ def test_addition_starts_over_the_published_range(chosen: dict[str, Any], latest
     assert (largest == ids).all()
 
 
+@pytest.mark.parametrize("task", ["copy", "reverse"])
+@pytest.mark.parametrize("length", [1, 4])
+def test_copy_and_reverse_start_over_the_published_range(task: str, length: int) -> None:
+    """1 … P − n for n symbols."""
+    ids, batch = 12, building.task(task).sample(torch.full((3000,), length), draws(3000, seed=3))
+    assert batch.structure.coupled_BTA is not None
+    ids_BTA = mapped(build("coupling", ids), batch, draws(3000))
+    starts = (ids_BTA - batch.structure.coupled_BTA)[:, 1, 0] + 1
+    assert set(starts.tolist()) == set(range(1, ids - length + 1))
+    assert p_value(starts - 1, [1 / (ids - length)] * (ids - length)) > 1e-4
+    assert int(ids_BTA.max()) == ids
+
+
 # Readers of distances -------------------------------------------------------------------------------------------------
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 import torch
@@ -12,8 +11,6 @@ from torch import Tensor
 from algolen.encodings.base import Ids, Shape
 from algolen.encodings.randomized import Randomized, RandomizedOptions
 from algolen.errors import Refusal
-from algolen.evaluation.greedy import decode
-from algolen.evaluation.test_sets import TestSet
 from algolen.phase import Phase
 from algolen.random import Random
 from tests import building
@@ -175,33 +172,3 @@ def test_one_id_too_few_is_refused_and_the_exact_number_is_not() -> None:
 def test_rope_reads_them_unless_another_is_named() -> None:
     assert building.expression("randomized").expansion == "randomized+rope"
     assert building.expression("randomized+fire").expansion == "randomized+fire"
-
-
-@pytest.mark.parametrize("name", building.REGISTRY.tasks)
-def test_tapes_of_a_nominal_length_are_equally_long_whatever_is_on_them(name: str) -> None:
-    """So that ids at test depend on the nominal length alone."""
-    task = building.task(name)
-    for first in (0, 5):
-        for rows in (1, 3):
-            batch, _ = building.batch(task, [6] * rows, first=first)
-            assert batch.tape_length == task.tape_length(6)
-
-
-# Decoding -------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("padded", [True, False])
-@pytest.mark.parametrize("written", ["randomized+rope", "coupling+randomized+rope", "randomized+learned"])
-def test_teacher_forcing_with_what_was_decoded_predicts_it_again(written: str, padded: bool) -> None:
-    task, pe = building.task(padded=padded), building.expression(written)
-    assert pe.not_greedy(task) is None
-    model, source = building.model(pe, embedding_std=1.0, logit_multiplier=4.0), TestSet(task, "random", 4, 70, 7)
-    batch, positions = source.batch(0, 70, building.CPU), source.positions(0, 70, building.CPU)
-    decoded_BT = decode(model, task, batch, positions)
-    tokens_BT = batch.tokens_BT.clone()
-    tokens_BT[:, 1:] = torch.where(batch.scored_BT[:, :-1], decoded_BT[:, :-1], tokens_BT[:, 1:])
-    fed = replace(batch, tokens_BT=tokens_BT, structure=task.structure(tokens_BT, batch.size_BA))
-    with torch.inference_mode():
-        forced_BT = model(fed, model.draw(fed, positions, Phase.TEST)).argmax(-1)
-    assert torch.equal(forced_BT[batch.scored_BT], decoded_BT[batch.scored_BT])
-    assert len(decoded_BT[batch.scored_BT].unique()) > 3

@@ -77,14 +77,20 @@ def p_value(observed: Sequence[int], probabilities: Sequence[float]) -> float:
     return float(torch.special.gammaincc(halves[0], halves[1]))
 
 
-TASKS = st.builds(
-    Addition,
-    operands=st.integers(2, 10),
-    reverse_answer=st.booleans(),
-    reverse_operands=st.booleans(),
-    padded=st.booleans(),
-    operand_lengths=st.sampled_from(["equal", "independent"]),
-)
+@st.composite
+def tasks(draw: st.DrawFn) -> Addition:
+    operands = draw(st.integers(2, 10))
+    return Addition(
+        operands=operands,
+        reverse_answer=draw(st.booleans()),
+        reverse_operands=draw(st.booleans()),
+        padded=draw(st.booleans()),
+        operand_lengths=draw(st.sampled_from(["equal", "independent"])),
+        id_direction=draw(st.sampled_from(["least", "most"] if operands == 2 else ["least"])),
+    )
+
+
+TASKS = tasks()
 
 # Published tapes and ids ----------------------------------------------------------------------------------------------
 
@@ -131,6 +137,35 @@ def test_separators_close_segments_and_digits_are_marked() -> None:
     assert structure.digit_BT is not None
     assert structure.segment_BT[0].tolist() == [0, 0, 0, 0, 1, 1, 1, 2, 2, 2]
     assert structure.digit_BT[0].tolist() == [False, True, True, False, True, True, False, True, True, True]
+
+
+@given(TASKS, st.integers(1, 300), st.integers(0, 2**32))
+@settings(max_examples=100, deadline=None)
+def test_digits_share_an_id_where_they_have_the_same_significance_and_nowhere_else(
+    task: Addition, length: int, seed: int
+) -> None:
+    batch = draw(task, length, 4, seed=seed)
+    assert batch.structure.coupled_BTA is not None
+    for tokens_T, ids_T, valid_T in zip(
+        batch.tokens_BT, batch.structure.coupled_BTA[..., 0], batch.valid_BT, strict=True
+    ):
+        tape, ids = task.decode(tokens_T[valid_T].tolist()), ids_T[valid_T].tolist()
+        *operands, answer = runs(tape)
+        significances: dict[int, set[int]] = {}
+        for places, least_first in [(own, task.reverse_operands) for own in operands] + [(answer, task.reverse_answer)]:
+            for significance, place in enumerate(places if least_first else places[::-1]):
+                significances.setdefault(ids[place], set()).add(significance)
+        assert all(len(own) == 1 for own in significances.values())
+        assert len(significances) == max(len(places) for places in (*operands, answer))
+        least, most = min(significances), max(significances)
+        (of_least,), (of_most,) = significances[least], significances[most]
+        assert (of_least < of_most) == (task.id_direction == "least") or least == most
+
+
+def runs(tape: Sequence[str]) -> list[list[int]]:
+    """The places of each run of digits on a tape."""
+    by_kind = itertools.groupby(range(len(tape)), lambda place: tape[place].isdigit())
+    return [list(places) for digits, places in by_kind if digits]
 
 
 @given(TASKS, st.integers(1, 12), st.integers(0, 2**32))

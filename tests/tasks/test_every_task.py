@@ -237,6 +237,17 @@ def test_tape_length_and_largest_id_are_never_exceeded_and_somewhere_reached(tas
     assert 0 in large or "coupled" not in task.structures
 
 
+@every_task
+def test_no_run_of_digits_is_longer_than_the_longest_number_and_one_is_as_long(task: Task) -> None:
+    if "digit" not in task.structures:
+        pytest.skip("no digits")
+    for length in existing_of(task, (1, 2, 5, 9)):
+        digit_BT = draw(task, length, 400, first=length).structure.digit_BT
+        assert digit_BT is not None
+        runs = ["".join("d" if digit else " " for digit in row).split() for row in digit_BT.tolist()]
+        assert max(len(run) for row in runs for run in row) == task.longest_number(length)
+
+
 @every_test_set
 def test_test_sets_reach_long_lengths(task: Task, test_set: str) -> None:
     for length in (50, 300):
@@ -252,6 +263,14 @@ def test_reference_accuracies_are_probabilities(task: Task) -> None:
     for length in existing_of(task, (1, 2, 3, 4, 5, 20, 300, 2000)):
         assert 0 <= task.chance(length) <= 1
         assert 0 <= task.input_blind(length) <= 1
+
+
+@every_test_set
+def test_tapes_of_a_nominal_length_are_equally_long_whatever_is_on_them(task: Task, test_set: str) -> None:
+    """So that ids that are drawn at test depend on the nominal length alone."""
+    for first, count in ((0, 1), (5, 3)):
+        batch = draw(task, 6, count, test_set, first=first)
+        assert batch.tape_length == task.tape_length(6)
 
 
 # Structure ------------------------------------------------------------------------------------------------------------

@@ -130,6 +130,16 @@ def test_reads_are_as_many_as_the_closed_form_says(ignore: float, published: flo
     assert abs(float(drawn.mean()) - task.expected_reads(length)) < 4 * deviation
 
 
+@pytest.mark.parametrize("write", [0.0, 0.05, 0.3, 0.5])
+@pytest.mark.parametrize("length", [4, 6, 128])
+def test_reads_are_as_many_as_the_closed_form_says_whatever_is_written(write: float, length: int) -> None:
+    task, count = FlipFlop(ignore=0.5, write=write), 4000
+    rate, drawn = 0.5 - write, draw(task, length, count).scored_BT.sum(dim=1).double()
+    assert task.expected_reads(length) == pytest.approx(1 + (length / 2 - 2) * rate)
+    deviation = ((length / 2 - 2) * rate * (1 - rate) / count) ** 0.5
+    assert abs(float(drawn.mean()) - task.expected_reads(length)) <= 4 * deviation
+
+
 @pytest.mark.parametrize(
     ("chosen", "expected"),
     [
@@ -220,11 +230,17 @@ def test_training_looks_only_at_lengths_that_there_are() -> None:
     assert experiments.development_lengths(made) == (38, 60)
 
 
-def test_dense_and_sparse_tests_are_an_axis() -> None:
+@pytest.mark.parametrize(
+    ("axis", "expected"),
+    [
+        ("ignore=0.1,0.98", [FlipFlop(ignore=0.1), FlipFlop(ignore=0.98)]),
+        ("write=0.02,0.1,0.2", [FlipFlop(write=0.02), FlipFlop(write=0.1), FlipFlop(write=0.2)]),
+    ],
+)
+def test_probabilities_of_instructions_are_axes(axis: str, expected: list[FlipFlop]) -> None:
     made = building.experiment(task="flip-flop", pe="nope", train_lengths="4:8:2", test_lengths="6")
-    asked = TopLevel(test_lengths="512", axis="ignore=0.1,0.98")
-    found = [test_set.task for test_set in experiments.with_sweep(made, asked).test_sets()]
-    assert found == [FlipFlop(ignore=0.1), FlipFlop(ignore=0.98)]
+    swept = experiments.with_sweep(made, TopLevel(test_lengths="512", axis=axis))
+    assert [test_set.task for test_set in swept.test_sets()] == expected
     assert with_axis(FlipFlop(), "write", 0.02).probabilities == pytest.approx((0.02, 0.18, 0.8))  # type: ignore[attr-defined]
 
 

@@ -210,6 +210,21 @@ def test_gaps_of_the_evenly_spread_differ_by_one_at_most(length: int, blanks: in
 # Options --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("answer", ["suffix", "markers"])
+def test_kept_and_blank_symbols_are_counted_independently_in_one_sweep(answer: str) -> None:
+    """As many kept as the nominal length, as many blanks as the axis says."""
+    options = {"selective-copy": {"answer": answer, "blanks_counted": "total", "blanks": 6}}
+    made = building.experiment(options, task="selective-copy", pe="nope")  # type: ignore[arg-type]
+    swept = experiments.with_sweep(made, TopLevel(test_lengths="2,5", axis="blanks=0,3,12", examples=4))
+    counted = []
+    for test_set in swept.test_sets():
+        task = test_set.task
+        assert isinstance(task, SelectiveCopy)
+        for written, _, targets in tapes(task, test_set.batch(0, 4, building.CPU)):
+            counted.append((len(targets) - (answer == "suffix"), len(written) - written.count("."), written.count(".")))
+    assert set(counted) == {(kept, kept, blanks) for kept in (2, 5) for blanks in (0, 3, 12)}
+
+
 def test_dense_and_sparse_tests_are_an_axis() -> None:
     made = building.experiment({"selective-copy": {"blanks": 4.0}}, task="selective-copy", pe="nope")
     asked = TopLevel(test_lengths="3", axis="blanks=2,8")
