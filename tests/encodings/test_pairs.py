@@ -27,8 +27,8 @@ TAPE = 300
 EXAMPLES = 4
 TRAIN_LENGTHS = "4:8:2"
 """Lengths that every task has."""
-TABLES = ("ids", "table")
-"""What options are called that say how far ids reach."""
+TABLES = ("ids", "table", "distances")
+"""What options are called that say how far ids and distances reach."""
 GROWING: Sections = {"parity": {"scratchpad": True}}
 """Options without which the ids of a task would not grow with the length."""
 
@@ -38,6 +38,12 @@ OTHERS = sorted(name for name, cls in building.REGISTRY.encodings.items() if not
 REFUSED = {
     "*+nope": "nope means no position encoding at all; leave it out: '{maps}'",
     "*+coupling+*": "coupling gives ids of its own, so that {first} before it would do nothing",
+    **{
+        combination: f"{name} goes by places on the tape and would not see the ids of {{first}}; name what reads them, "
+        "as in '{written}+{reader}', or leave {first} out"
+        for name, first in itertools.product(("randomized-alibi", "randomized-relative"), MAPS)
+        for combination in (f"{first}+{name}", f"{first}+*+{name}")
+    },
     "coupling+offset+*": "offset would shift ids that have a random start of their own; leave it out",
 }
 """Pairs and chains that are refused whatever the task, and why; of several that fit, the first one counts."""
@@ -81,7 +87,8 @@ class Case:
         first, *_ = names = self.written.split("+")
         for combination, reason in {**REFUSED, **REFUSED_ON.get(self.task, {})}.items():
             if fnmatchcase(self.written, combination):
-                return reason.format(first=first, maps="+".join(names[:-1]))
+                reader = building.REGISTRY.encoding(first).reader
+                return reason.format(written=self.written, first=first, maps="+".join(names[:-1]), reader=reader)
         return None
 
     @property
