@@ -10,11 +10,15 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 INIT_TIMEOUT = 20.0
 """Seconds that W&B's server may take to answer at the start."""
+
+FLUSH_EVERY = 1.0
+"""Seconds after which what was logged is on disk: W&B's helper loses the rest where this process is ended."""
 
 LOST = 1
 """The exit code of a run whose training process went away without a word."""
@@ -43,15 +47,17 @@ def _take_over_streams() -> tuple[Iterable[bytes], Say]:
         os.dup2(nowhere, stream)
 
     def say(kind: str, text: str) -> None:
-        answers.write(json.dumps([kind, text]) + "\n")
-        answers.flush()
+        with suppress(BrokenPipeError):  # whoever is not there any more need not hear it
+            answers.write(json.dumps([kind, text]) + "\n")
+            answers.flush()
 
     return orders, say
 
 
 def follow(orders: Iterable[bytes], say: Say) -> None:
     """Starts the W&B run that the first order describes, logs what follows, and finishes it."""
-    messages = (json.loads(line) for line in orders)
+    # A last line without its end is what a process was killed at.
+    messages = (json.loads(line) for line in orders if line.endswith(b"\n"))
     _, start = next(messages)
     run = _start(start)
     # The run is lost if the orders end before the last one says how training ended.
@@ -82,18 +88,22 @@ def _start(start: dict[str, Any]) -> Any:
 
     import wandb
 
-    quiet = wandb.Settings(
-        console="off",
-        silent=True,
-        init_timeout=INIT_TIMEOUT,
-        save_code=False,
-        disable_code=True,
-        disable_git=True,
-        x_disable_meta=True,
-        x_disable_stats=True,
-        x_disable_machine_info=True,
-        x_save_requirements=False,
-    )
+    settings: dict[str, Any] = {
+        "console": "off",
+        "silent": True,
+        "init_timeout": INIT_TIMEOUT,
+        "host": "",
+        "save_code": False,
+        "disable_code": True,
+        "disable_git": True,
+        "x_disable_meta": True,
+        "x_disable_stats": True,
+        "x_disable_machine_info": True,
+        "x_save_requirements": False,
+        "x_transaction_log_flush_interval": FLUSH_EVERY,
+    }
+    # Older versions know fewer, and refuse the others.
+    known = {name: value for name, value in settings.items() if name in wandb.Settings.model_fields}
     run = wandb.init(
         mode=start["mode"],
         project=start["project"],
@@ -106,7 +116,7 @@ def _start(start: dict[str, Any]) -> Any:
         job_type="train",
         # Without `resume` a run of the same id is replaced: what a run that starts over wants, and all that is offline.
         resume="allow" if start["goes_on"] and start["mode"] == "online" else None,
-        settings=quiet,
+        settings=wandb.Settings(**known),
     )
     run.define_metric("*", step_metric="step")
     return run

@@ -23,8 +23,8 @@ from algolen.training.loop import Check
 if TYPE_CHECKING:
     from rich.console import Console
 
-PATIENCE = 30.0
-"""Seconds to wait for W&B at the end, when all else is done."""
+PATIENCE = {"offline": 120.0, "online": 30.0}
+"""Seconds to wait for W&B at the end, when all else is done; offline nothing but a busy machine takes time."""
 
 PATIENCE_AT_ONCE = 5.0
 """The same, where the user wants to stop at once."""
@@ -63,7 +63,7 @@ class Tracking(Listener):
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         at_once = kind is not None and issubclass(kind, KeyboardInterrupt)
         try:
-            self._wait(PATIENCE_AT_ONCE if at_once else PATIENCE)
+            self._wait(PATIENCE_AT_ONCE if at_once else PATIENCE[self.destination.mode])
         finally:
             for process in self._processes:
                 process.kill()
