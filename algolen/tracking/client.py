@@ -32,7 +32,7 @@ def main() -> int:
     try:
         follow(orders, say)
     except BaseException as error:
-        say("failed", " ".join(str(error).split()) or type(error).__name__)
+        say("failed", one_line(error))
         return 1
     return 0
 
@@ -65,14 +65,17 @@ def follow(orders: Iterable[bytes], say: Say) -> None:
     say("kept", str(run.settings.sync_dir))
     if start["mode"] == "online":
         say("url", str(run.url))
+    failed = False
     for kind, content in messages:
-        if (kind == "before" and not run.resumed) or kind == "log":
-            for row in content:
-                run.log(row)
-        elif kind == "sweep":
-            _log_sweep(run, **content)
-        elif kind == "end":
+        if kind == "end":
             exit_code, summary = content["exit_code"], content["summary"]
+        elif not failed and not (kind == "before" and run.resumed):
+            try:
+                _log(run, kind, content)
+            except Exception as error:
+                # How training ends is still told: what W&B has should not look as if it went on.
+                failed = True
+                say("failed", one_line(error))
     run.summary.update(summary)
     run.finish(exit_code=exit_code)
     say("finished", "")
@@ -122,15 +125,29 @@ def _start(start: dict[str, Any]) -> Any:
     return run
 
 
+def _log(run: Any, kind: str, content: Any) -> None:
+    if kind in ("before", "log"):
+        for row in content:
+            run.log(row)
+    if kind == "sweep":
+        _log_sweep(run, **content)
+
+
 def _log_sweep(
     run: Any, step: int, columns: list[Any], rows: list[list[Any]], chart: list[list[Any]], summary: dict[str, Any]
 ) -> None:
     import wandb
 
+    # First what needs no server; tables do.
+    run.summary.update(summary)
     series = wandb.Table(columns=["length", "exact match", "test set"], data=chart)
     line = wandb.plot.line(series, "length", "exact match", stroke="test set", title="exact match over test length")
     run.log({"step": step, "sweep": wandb.Table(columns=columns, data=rows), "exact match over length": line})
-    run.summary.update(summary)
+
+
+def one_line(error: BaseException) -> str:
+    """What an error says."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import os
 import shlex
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,8 +38,8 @@ COLUMNS = ("test set", "axis", "axis value", "length", "exact", "units", "exact 
 EXIT_CODES: Mapping[str, int] = {"done": 0, "interrupted": 130}
 """What W&B is told by how a run ended; 1 for all that is not here."""
 
-LONGEST_TAG, LONGEST_NAME = 64, 128
-"""Characters that W&B takes."""
+LONGEST_TAG, LONGEST_NAME, LONGEST_REASON = 64, 128, 300
+"""Characters that W&B takes, and that we show of an error."""
 
 
 class Tracking(Listener):
@@ -177,15 +177,19 @@ class Tracking(Listener):
         elif kind == "finished":
             self._finished.add(process)
         else:
-            self._finished.add(process)
-            self._fail(text)
+            self._fail(text, process)
 
-    def _fail(self, reason: str) -> None:
-        if not self._failed:
-            self._failed = True
-            online = self.destination.mode == "online"
-            hint = "; `wandb login` logs in, --wandb offline keeps the log here" if online else ""
-            self._say(f"{reason[:300]}. Nothing more is logged there; training is not affected{hint}")
+    def _fail(self, reason: str, process: Process | None = None) -> None:
+        if self._failed:
+            return
+        self._failed = True
+        hint = ""
+        if process in self._kept:
+            hint = f"; {self._how_to_send('what there is', [process])}"
+        elif self.destination.mode == "online":
+            hint = "; `wandb login` logs in, --wandb offline keeps the log here"
+        shown = reason.rstrip(".") if len(reason) <= LONGEST_REASON else reason[: LONGEST_REASON - 1] + "…"
+        self._say(f"{shown}. Nothing more is logged there; training is not affected{hint}")
 
     def _wait(self, seconds: float) -> None:
         """Waits until all processes have ended, no longer than some seconds."""
@@ -201,17 +205,18 @@ class Tracking(Listener):
             process.wait(deadline - time.monotonic())
 
     def _say_where(self) -> None:
-        """Where logs lie that have not been sent, and how to send them."""
+        """Where logs lie that have not been sent, and how to send them; not where something else was said already."""
         late = [process for process in self._processes if process not in self._finished]
-        offline = self.destination.mode == "offline"
-        folders = [
-            _shown(self._kept[process]) for process in (self._processes if offline else late) if process in self._kept
-        ]
-        send = f"send it with: wandb sync {shlex.join(folders)}" if folders else "there is nothing to send"
-        if late and not self._failed:
-            self._say(f"not done in time and ended; {send}")
-        elif offline and folders and not self._failed:
-            self._say(f"the log is kept here; {send}")
+        if self._failed or not self._processes:
+            return
+        if late:
+            self._say(f"not done in time and ended; {self._how_to_send('what there is', late)}")
+        elif self.destination.mode == "offline":
+            self._say(f"the log is kept here; {self._how_to_send('it', self._processes)}")
+
+    def _how_to_send(self, what: str, processes: Sequence[Process]) -> str:
+        folders = [_shown(self._kept[process]) for process in processes if process in self._kept]
+        return f"send {what} with: wandb sync {shlex.join(folders)}" if folders else "there is nothing to send"
 
     def _say(self, text: str) -> None:
         self.console.print(f"W&B: {text}", markup=False, soft_wrap=True)
