@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -81,6 +82,13 @@ def follow(orders: Iterable[bytes], say: Say) -> None:
     say("finished", "")
 
 
+class _Together(subprocess.Popen[Any]):
+    """A process that stays in our process group. W&B's helper would leave it and, without a network, outlive us."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **{**options, "start_new_session": False})
+
+
 def _start(start: dict[str, Any]) -> Any:
     folder = Path(start["folder"], "wandb")
     # W&B would quietly go on in a temporary folder.
@@ -91,6 +99,7 @@ def _start(start: dict[str, Any]) -> Any:
 
     import wandb
 
+    subprocess.Popen = _Together  # type: ignore[misc]
     settings: dict[str, Any] = {
         "console": "off",
         "silent": True,

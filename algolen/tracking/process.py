@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -73,9 +74,13 @@ class Process:
         return True
 
     def kill(self) -> None:
-        """Ends the process. W&B's own helper sees that and ends too; what it has written stays."""
+        """Ends the process, if it has not ended, with the helper that W&B started; what is on disk stays."""
         self._killed = True
-        self._process.kill()
+        if self._process.poll() is None:
+            if hasattr(os, "killpg"):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
         self.close()
         for thread in self._threads:
             thread.join()
