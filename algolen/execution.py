@@ -17,8 +17,9 @@ from algolen.errors import Diverged, UserError
 from algolen.evaluation import sweep
 from algolen.evaluation.test_sets import TestSet
 from algolen.experiment import Experiment
+from algolen.listener import Listener
 from algolen.model import Transformer
-from algolen.recording import FIXED, Listener, Recorder, config_row, point_key, stored_point
+from algolen.recording import FIXED, Recorder, config_row, point_key, stored_point
 from algolen.store import Conflict, Ending, EvaluationRow, Store, this_process
 from algolen.training.data import TrainingData
 from algolen.training.loop import Interrupted, Progress, Training
@@ -118,10 +119,12 @@ class Runner:
                 raise
             return outcome
         self.store.finish(run_id, owner, "done", None, progress.step, progress.seconds)
+        self.listener.ended("done", "")
         return Outcome(run_id, seed, "done")
 
     def _end(self, run_id: str, seed: int, owner: str, status: Ending, reason: str, progress: Progress) -> Outcome:
         self.store.finish(run_id, owner, status, reason, progress.step, progress.seconds)
+        self.listener.ended(status, reason)
         return Outcome(run_id, seed, status, reason)
 
     def _checkpoint(self, run_id: str, kind: str) -> Path:
@@ -162,7 +165,8 @@ class Runner:
     def _sweep(self, run_id: str, model: Transformer, step: int, kind: str = "last") -> int:
         """Sweeps what the store does not have yet, a length at a time; returns how many test sets that were."""
         missing = self.experiment.test_sets() if self.retrain else self._missing(run_id, step, kind)
-        evaluation_id = self.store.add_evaluation(self._evaluation(run_id, kind))
+        evaluation = self._evaluation(run_id, kind)
+        evaluation_id = self.store.add_evaluation(evaluation)
         self.listener.sweeping(missing)
         for test_set in missing:
             if self.asked_to_stop():
@@ -171,6 +175,7 @@ class Runner:
                 model, test_set, self.device, phase=self.experiment.phase, advance=partial(self._advance, step)
             )
             self.store.add_points(evaluation_id, step, [stored_point(point)])
+        self.listener.measured(evaluation, step)
         return len(missing)
 
     def _advance(self, step: int, examples: int) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from algolen.evaluation import sweep
 from algolen.evaluation.counting import Counts
 from algolen.evaluation.test_sets import TestSet, spread
 from algolen.experiment import DEVELOPMENT_SEED, Experiment, development_lengths
 from algolen.identity import canonical_json
+from algolen.listener import Listener
 from algolen.model import Transformer
 from algolen.store import ArtifactRow, ConfigRow, Count, CurvePoint, EvaluationRow, Point, PointKey, Store
 from algolen.training.loop import Check
@@ -22,18 +22,8 @@ DEVELOPMENT_EXAMPLES = 100
 """Examples a length of the development sets."""
 
 
-class Listener(Protocol):
-    """Who shows the user how a run goes."""
-
-    def training(self, run_id: str, seed: int, parameters: int, at_step: int, steps: int) -> None: ...
-
-    def stepped(self, step: int, loss: float | None) -> None: ...
-
-    def checked(self, check: Check) -> None: ...
-
-    def sweeping(self, test_sets: Sequence[TestSet]) -> None: ...
-
-    def swept(self, examples: int) -> None: ...
+LOSS, IN_DISTRIBUTION_LOSS = "loss", "in-distribution loss"
+"""The names of the curves in the store."""
 
 
 class Recorder:
@@ -73,10 +63,11 @@ class Recorder:
         self.listener.stepped(step, loss)
 
     def logged(self, curve: dict[int, float]) -> None:
-        self.store.add_curve(self.run_id, [CurvePoint(step, "loss", loss) for step, loss in curve.items()])
+        self.store.add_curve(self.run_id, [CurvePoint(step, LOSS, loss) for step, loss in curve.items()])
+        self.listener.logged(curve)
 
     def checked(self, check: Check) -> None:
-        self.store.add_curve(self.run_id, [CurvePoint(check.step, "in-distribution loss", check.loss)])
+        self.store.add_curve(self.run_id, [CurvePoint(check.step, IN_DISTRIBUTION_LOSS, check.loss)])
         evaluation_id = self.store.add_evaluation(self.evaluation)
         self.store.add_points(evaluation_id, check.step, [stored_point(point) for point in check.points])
         self.store.heartbeat(self.run_id, self.owner, check.step)

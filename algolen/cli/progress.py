@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import TimeRemainingColumn as Remaining
 
+from algolen import listener
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from algolen.training.loop import Check
 
 
-class Listener:
+class Listener(listener.Listener):
     """Shows training and sweeps; use as a context manager."""
 
     def __init__(self, console: Console) -> None:
@@ -46,7 +48,6 @@ class Listener:
         self.bar.stop()
 
     def training(self, run_id: str, seed: int, parameters: int, at_step: int, steps: int) -> None:
-        """A run begins, or goes on at a step."""
         self.seed, self.at, self.steps = seed, at_step, steps
         self.started, self.from_step = time.monotonic(), at_step
         if at_step >= steps:
@@ -57,14 +58,12 @@ class Listener:
         self._new(f"seed {seed}  training", steps, at_step)
 
     def stepped(self, step: int, loss: float | None) -> None:
-        """A step was made."""
         self.at = step
         if self.live and self.task is not None:
             note = {} if loss is None or step % 5 else {"note": f"loss {loss:.4g}"}
             self.bar.update(self.task, completed=step, **note)  # type: ignore[arg-type]
 
     def checked(self, check: Check) -> None:
-        """The model was looked at on development sets."""
         seconds = time.monotonic() - self.started
         rate = (check.step - self.from_step) / max(seconds, 1e-9)
         left = (self.steps - check.step) / max(rate, 1e-9)
@@ -77,7 +76,6 @@ class Listener:
         self.console.print(f"{line}  {rate:.3g}/s, {_span(left)} left", soft_wrap=True)
 
     def sweeping(self, test_sets: Sequence[TestSet]) -> None:
-        """A sweep begins."""
         self.to_sweep, self.swept_examples = sum(test_set.examples for test_set in test_sets), 0
         if not test_sets:
             return
@@ -88,7 +86,6 @@ class Listener:
             self.console.print(f"  sweeping {shown}: {self.to_sweep:,} examples")
 
     def swept(self, examples: int) -> None:
-        """Some examples of the sweep were done."""
         self.swept_examples += examples
         if self.live and self.task is not None:
             self.bar.update(self.task, completed=self.swept_examples)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from algolen.config import Sections
     from algolen.execution import Outcome
     from algolen.experiment import Experiment
+    from algolen.listener import Listener
+    from algolen.store import Store
+    from algolen.tracking import Destination
 
 
 def train(
@@ -61,6 +64,10 @@ def train(
     retrain: Annotated[
         bool, typer.Option("--retrain", help="Train again from the start; results are compared with the stored ones.")
     ] = False,
+    wandb: Annotated[str, typer.Option("--wandb", help="Log to W&B too: off, offline (sent later) or online.")] = "off",
+    wandb_project: Annotated[
+        str | None, typer.Option("--wandb-project", help="The project there.  [default: algolen]")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done and stop.")] = False,
     db: Database = common.DATABASE,
     as_json: AsJson = False,
@@ -68,6 +75,7 @@ def train(
     """Train a transformer and sweep the test length far past training; the same command goes on where it stopped."""
     from algolen import config as configuration
     from algolen import experiment as experiments
+    from algolen import tracking
 
     flags = {
         "task": task, "pe": pe, "seeds": seeds, "train_lengths": train_lengths, "test_lengths": test_lengths,
@@ -78,11 +86,12 @@ def train(
         configuration.settings(settings or []),
         {"": {name: value for name, value in flags.items() if value is not None}},
     )
+    tracked = tracking.destination(wandb, wandb_project, db.parent)
     task_named = str(user[""].get("task", ""))
     sections = configuration.merge(configuration.preset(preset, task_named), user)
     wanted = configuration.seeds(sections)
     experiment = experiments.plan(sections, user, common.registry(plugin))
-    return _train(experiment, wanted, device, threads, retrain, dry_run, db, as_json)
+    return _train(experiment, wanted, device, threads, retrain, tracked, dry_run, db, as_json)
 
 
 def _train(
@@ -91,6 +100,7 @@ def _train(
     device: str,
     threads: int,
     retrain: bool,
+    tracked: Destination | None,
     dry_run: bool,
     db: Path,
     as_json: bool,
@@ -98,30 +108,45 @@ def _train(
     from algolen.cli.announce import announce, describe
     from algolen.cli.progress import Listener
     from algolen.execution import Runner
+    from algolen.listener import Listeners
     from algolen.store import Store
 
     where = common.find_device(device)
     common.set_threads(threads)
     err = common.console(stderr=True)
     plan = describe(experiment, seeds, where, threads, db)
+    if tracked is not None:
+        plan["W&B"] = str(tracked)
     if dry_run:
         common.print_json(plan) if as_json else announce(common.console(), plan)
         return 0
     outcomes: list[Outcome] = []
     with Store.open(db, create=True) as store:
         announce(err, plan)
-        with Listener(err) as listener, _signals() as stop:
-            for seed in seeds:
-                runner = Runner(experiment, store, db.parent / "runs", where, listener, stop.asked, retrain)
-                outcome = runner.run(seed)
-                outcomes.append(outcome)
-                _say(err, outcome)
-                if outcome.status == "interrupted":
-                    return stop.exit_code
-        if any(outcome.status != "held" for outcome in outcomes):
-            kinds = experiment.evaluation.test_sets
-            common.print_reports(store, kinds, as_json, config=experiment.config.hash())
+        with _tracking(tracked, experiment, store, err) as tracking:
+            with Listener(err) as shown, _signals() as stop:
+                listener = Listeners(shown, tracking)
+                for seed in seeds:
+                    runner = Runner(experiment, store, db.parent / "runs", where, listener, stop.asked, retrain)
+                    outcome = runner.run(seed)
+                    outcomes.append(outcome)
+                    _say(err, outcome)
+                    if outcome.status == "interrupted":
+                        return stop.exit_code
+            if any(outcome.status != "held" for outcome in outcomes):
+                kinds = experiment.evaluation.test_sets
+                common.print_reports(store, kinds, as_json, config=experiment.config.hash())
     return 0 if all(outcome.status == "done" for outcome in outcomes) else 1
+
+
+def _tracking(
+    destination: Destination | None, experiment: Experiment, store: Store, err: Console
+) -> AbstractContextManager[Listener]:
+    """Who tells W&B, or nobody."""
+    from algolen.listener import Listener
+    from algolen.tracking.tracking import Tracking
+
+    return nullcontext(Listener()) if destination is None else Tracking(destination, experiment, store, err)
 
 
 def _say(err: Console, outcome: Outcome) -> None:

@@ -154,6 +154,15 @@ class Reading(Connected):
             for row in self.rows(sql, [run_id, name])
         ]
 
+    def development_curves(self, run_id: str) -> list[tuple[int, int, float]]:
+        """Step, length and exact match of every look at development sets during a run's training."""
+        sql = (
+            "SELECT c.step, c.length, 1.0 * SUM(c.exact) / SUM(c.units) AS exact_match "
+            "FROM evaluations e JOIN counts c ON c.evaluation_id = e.id "
+            "WHERE e.run_id = ? AND e.purpose = 'development' GROUP BY c.step, c.length ORDER BY c.step, c.length"
+        )
+        return [(row["step"], row["length"], row["exact_match"]) for row in self.rows(sql, [run_id])]
+
     def artifacts(self, run_id: str) -> list[ArtifactRow]:
         """The files a run left behind."""
         rows = self.rows("SELECT * FROM artifacts WHERE run_id = ? ORDER BY kind", [run_id])

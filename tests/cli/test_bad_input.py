@@ -336,7 +336,19 @@ RUNS = [
     ),
 ]  # fmt: skip
 
-CASES = [*COMMANDS, *NAMES, *LENGTHS, *OPTIONS, *FILES, *PLUGINS, *DATABASES, *RUNS]
+TRACKING = [
+    train(
+        "a mode of W&B", "--wandb", "sometimes", says=("unknown mode of --wandb 'sometimes'", "off, offline, online")
+    ),
+    train("a mistyped mode of W&B", "--wandb", "on-line", says=("did you mean 'online'?",)),
+    train("a project for no log", "--wandb-project", "x", says=("--wandb-project", "add --wandb offline")),
+    train(
+        "a project W&B refuses", "--wandb", "offline", "--wandb-project", "a/b#", says=("'a/b#'", "no place for / #")
+    ),
+    train("a project without a name", "--wandb", "online", "--wandb-project", "", says=("''", "1 to 128")),
+]
+
+CASES = [*COMMANDS, *NAMES, *LENGTHS, *OPTIONS, *FILES, *PLUGINS, *DATABASES, *RUNS, *TRACKING]
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CASES])
