@@ -109,7 +109,8 @@ class TrainConfig:
     init_seed: Annotated[int | None, Field(ge=0, description="of the parameters; none: the run's seed")] = None
     data_seed: Annotated[int | None, Field(ge=0, description="of examples and positions; none: the run's seed")] = None
     average: Annotated[
-        float, Field(ge=0, lt=1, description="decay of the average of the weights that is tested; 0: the weights are")
+        float,
+        Field(ge=0, lt=1, description="decay a step of an average of the weights, which is tested for them; 0: none"),
     ] = field(default=0.0, metadata={"introduced": 0.0})
     progressive: Annotated[
         float, Field(ge=0, le=1, description="share of the loss taken after a random part of the model's loops")

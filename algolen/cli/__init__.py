@@ -15,6 +15,7 @@ from algolen.cli.evaluate import evaluate
 from algolen.cli.report import report
 from algolen.cli.runs import runs
 from algolen.cli.sample import sample
+from algolen.cli.settings import settings
 from algolen.cli.show import show
 from algolen.cli.tasks import tasks
 from algolen.cli.train import train
@@ -34,6 +35,7 @@ app.command("eval")(evaluate)
 app.command()(sample)
 app.command()(tasks)
 app.command()(encodings)
+app.command()(settings)
 app.command()(doctor)
 
 

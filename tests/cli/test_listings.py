@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import pytest
 
+from algolen.config import SECTION_CLASSES
 from algolen.errors import UserError
 from algolen.pairing import nearest_length
 from tests import building
@@ -170,3 +172,35 @@ class Short(Copy):
     alphabet: int = 4
     unique: bool = True
 """
+
+
+# settings -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_everything_that_can_be_set_is_listed_with_what_it_does(
+    algolen: CommandLine, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    plain, listed = algolen("settings").stdout, by_json(algolen, "settings")
+    assert {name: {option["name"] for option in own} for name, own in listed.items()} == {
+        name: {field.name for field in dataclasses.fields(cls)} for name, cls in SECTION_CLASSES.items()
+    }
+    assert max(map(len, plain.splitlines())) <= columns
+    for name, own in listed.items():
+        for option in own:
+            assert option["description"], option
+            assert row_of(plain, f"{name}.{option['name']}")
+
+
+def test_the_settings_of_a_task_or_an_encoding_are_those_it_is_described_with(algolen: CommandLine) -> None:
+    for command, names in (("tasks", TASKS), ("encodings", ENCODINGS)):
+        for name in names:
+            assert by_json(algolen, "settings", name) == {name: by_json(algolen, command, name)["options"]}
+    assert "nope has no options" in algolen("settings", "nope").stdout
+
+
+def test_settings_of_what_is_not_there_are_an_error_with_the_nearest_name(algolen: CommandLine) -> None:
+    done = algolen("settings", "flip-flap")
+    assert done.code == 2
+    assert "did you mean 'flip-flop'" in done.stderr
