@@ -1,7 +1,8 @@
 """RunConfig: everything that decides what a training run computes, frozen, read from TOML and the command line.
 
-Where a value comes from, later ones winning: the defaults below, the preset, the file of --config, --set and the other
-flags. What an evaluation does (test lengths, test sets) is not part of a run: see `EvaluationConfig`.
+Where a value comes from, later ones winning: the defaults below, the preset (see `presets`), the file of --config,
+--set and the other flags. What an evaluation does (test lengths, test sets) is not part of a run: see
+`EvaluationConfig`.
 """
 
 from __future__ import annotations
@@ -22,8 +23,6 @@ from algolen.identity import content_hash
 
 TRAINING_VERSION = 1
 """Raised when the same configuration would train differently than before."""
-
-PRESETS = ("smoke", "cpu")
 
 Sections = dict[str, dict[str, Any]]
 
@@ -243,15 +242,6 @@ def _toml(value: options.Value) -> str:
 
 
 # Reading --------------------------------------------------------------------------------------------------------------
-
-
-def preset(name: str, task: str) -> Sections:
-    """The sections of a preset for a task."""
-    if name not in PRESETS:
-        raise unknown("preset", name, PRESETS)
-    stored = tomllib.loads((Path(__file__).parent / "presets" / f"{name}.toml").read_text())
-    special = stored.pop("for", {}).get(task, {})
-    return merge(split(stored, f"preset {name}"), split(special, f"preset {name}"))
 
 
 def load(path: Path) -> Sections:

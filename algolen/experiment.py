@@ -50,6 +50,12 @@ class Experiment:
         model = Transformer(self.config.model, len(self.task.vocabulary), self.causal, self.pe, init_seed)
         return model.to(device)
 
+    @property
+    def parameters(self) -> int:
+        """How many parameters the model has; none is drawn."""
+        model = Transformer(self.config.model, len(self.task.vocabulary), self.causal, self.pe, seed=None)
+        return sum(parameter.numel() for parameter in model.parameters())
+
     def data(self, seed: int, device: torch.device) -> TrainingData:
         """The training data of a run."""
         train = self.config.train

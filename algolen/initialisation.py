@@ -12,9 +12,12 @@ from algolen.random import Random
 
 @dataclass(frozen=True, slots=True)
 class Initialiser:
-    """Makes parameters on the CPU from a seed; `init / "name"` makes those of a part of the model."""
+    """Makes parameters on the CPU from a seed; `init / "name"` makes those of a part of the model.
 
-    seed: int
+    Without a seed nothing is drawn and values are undefined, for a model of which only shapes are wanted.
+    """
+
+    seed: int | None
     path: str = ""
 
     def __truediv__(self, name: str | int) -> Initialiser:
@@ -22,6 +25,8 @@ class Initialiser:
 
     def normal(self, name: str, *shape: int, std: float) -> nn.Parameter:
         """Independent normal values of standard deviation `std`."""
+        if self.seed is None:
+            return nn.Parameter(torch.empty(shape))
         random = Random.of(self.seed, "init", f"{self.path}/{name}", examples_B=torch.zeros(1, dtype=torch.int64))
         return nn.Parameter(random.normal(*shape)[0] * std)
 

@@ -56,7 +56,9 @@ class Norm(nn.Module):
 
     def forward(self, h_BTD: Tensor) -> Tensor:
         if self.kind == "rms":
-            return F.rms_norm(h_BTD, self.gain_D.shape, self.gain_D, eps=1e-6)
+            # torch computes mixed types, as under autocast, in the same way, but warns.
+            wide_BTD = h_BTD.to(self.gain_D.dtype)
+            return F.rms_norm(wide_BTD, self.gain_D.shape, self.gain_D, eps=1e-6).to(h_BTD.dtype)
         return F.layer_norm(h_BTD, self.gain_D.shape, self.gain_D, eps=1e-5)
 
 
@@ -212,7 +214,7 @@ class Block(nn.Module):
 class Transformer(nn.Module):
     """A decoder (or, bidirectional, an encoder) from tokens to logits over the vocabulary."""
 
-    def __init__(self, config: ModelConfig, vocabulary: int, causal: bool, pe: Expression, seed: int) -> None:
+    def __init__(self, config: ModelConfig, vocabulary: int, causal: bool, pe: Expression, seed: int | None) -> None:
         super().__init__()
         init = Initialiser(seed)
         self.config, self.causal = config, causal

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from algolen import config, experiment, registry
+from algolen import config, experiment, presets, registry
 from algolen.experiment import Experiment
 from algolen.model import Transformer
 from algolen.phase import Phase
@@ -22,8 +22,9 @@ BLOCKS, STEPS = 15, 8
 
 def plan(pe: str) -> Experiment:
     """Addition with the cpu preset: width 128, 1 layer, 4 heads, batch 64, 1–20 digits."""
-    asked = {"": {"task": "addition", "pe": pe}}
-    return experiment.plan(config.merge(config.preset("cpu", "addition"), asked), asked, registry.load())
+    asked: config.Sections = {"": {"task": "addition", "pe": pe}}
+    known = registry.load()
+    return experiment.plan(config.merge(presets.choose("cpu", asked, known).sections, asked), asked, known)
 
 
 def bars() -> Iterator[Bar]:

@@ -219,20 +219,6 @@ def test_later_layers_win_option_by_option() -> None:
     assert lowest == {"model": {"layers": 1, "width": 8}, "train": {"steps": 5}}
 
 
-@pytest.mark.parametrize("name", config.PRESETS)
-@pytest.mark.parametrize("pe", sorted(REGISTRY.encodings))
-def test_every_preset_fits_every_encoding(name: str, pe: str) -> None:
-    sections = config.merge(config.preset(name, "addition"), {"": {"task": "addition", "pe": pe}})
-    made = plan(sections, {}, REGISTRY)
-    assert made.evaluation.test_lengths[-1] >= 2 * made.config.train_lengths[-1]
-
-
-def test_a_preset_knows_better_for_a_task() -> None:
-    assert config.preset("cpu", "addition")["coupling"] == {"ids": 104, "start": "clipped"}
-    assert "coupling" not in config.preset("cpu", "another")
-    assert config.preset("cpu", "another")["model"]["layers"] == 2
-
-
 def test_assignments_fill_sections_and_the_last_wins() -> None:
     assert config.settings(["model.layers=1", " train.steps = 4 ", "model.layers=2", "a.b=c=d"]) == {
         "model": {"layers": "2"},

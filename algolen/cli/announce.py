@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ import torch
 from algolen import lengths
 from algolen.evaluation.test_sets import TestSet, spread
 from algolen.experiment import Experiment
+from algolen.presets import Preset
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,23 +57,22 @@ def cost(experiment: Experiment, steps: int) -> Cost:
 
 
 def describe(
-    experiment: Experiment, seeds: Sequence[int], device: torch.device, threads: int, db: Path
-) -> dict[str, str]:
-    """The plan, a line for each of its sides."""
+    experiment: Experiment, start: Preset, seeds: Sequence[int], device: torch.device, threads: int, db: Path
+) -> dict[str, str | list[str]]:
+    """The plan, a text for each of its sides; several where it differs from a publication."""
     config = experiment.config
-    model = experiment.model(seeds[0], torch.device("cpu"))
-    parameters = sum(parameter.numel() for parameter in model.parameters())
     spent = cost(experiment, experiment.data(seeds[0], torch.device("cpu")).steps)
     written = config.pe if config.pe == config.expansion else f"{config.pe} (= {config.expansion})"
     test = experiment.evaluation
     greedy = experiment.pe.not_greedy(experiment.task)
     return {
         "run": f"{config.task} with {written}, seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}",
+        **_recipe(start),
         "lengths": f"trained on {lengths.show(config.train_lengths)}, tested on {lengths.show(test.test_lengths)}"
         f" ({test.examples:,} examples each: {', '.join(test.test_sets)}{_axis(experiment)})",
         "task": _options(config.task_options),
         "encoding": "; ".join(f"{name}: {_options(own)}" for name, own in config.pe_options.items() if own) or "–",
-        "model": _model(experiment, parameters),
+        "model": _model(experiment),
         "cost": f"{spent.steps:,} steps of {config.train.batch}: {spent.examples:,} {_freshness(experiment)}, "
         f"{spent.tokens:,} tokens, {spent.operations:.2g} operations a seed",
         "exact match": "equals greedy decoding" if greedy is None else f"greedy: no ({greedy})",
@@ -81,26 +81,41 @@ def describe(
     }
 
 
-def announce(console: Console, plan: dict[str, str]) -> None:
+def announce(console: Console, plan: Mapping[str, str | list[str]]) -> None:
     """Prints the plan, wrapped at words, without trailing blanks where it goes into a log."""
     from rich.text import Text
 
     margin = max(map(len, plan)) + 2
-    for name, text in plan.items():
-        first, *rest = textwrap.wrap(text, max(20, console.width - margin), break_on_hyphens=False)
-        console.print(Text.assemble((name.rjust(margin - 2), "dim"), "  ", first), soft_wrap=True)
-        for line in rest:
-            console.print(Text(" " * margin + line), soft_wrap=True)
+    for name, texts in plan.items():
+        for number, text in enumerate([texts] if isinstance(texts, str) else texts):
+            first, *rest = textwrap.wrap(text, max(20, console.width - margin), break_on_hyphens=False)
+            label = "" if number else name
+            console.print(Text.assemble((label.rjust(margin - 2), "dim"), "  ", first), soft_wrap=True)
+            for line in rest:
+                console.print(Text(" " * margin + line), soft_wrap=True)
 
 
-def _model(experiment: Experiment, parameters: int) -> str:
+def _recipe(start: Preset) -> dict[str, str | list[str]]:
+    """The publication that a run follows, and what is not as in it."""
+    if start.recipe is None:
+        return {}
+    told: dict[str, str | list[str]] = {
+        "recipe": start.recipe.name,
+        "source": start.recipe.source,
+        "status": start.recipe.status,
+        "differs": list(start.differs),
+    }
+    return told if not start.changed else {**told, "set by you": ", ".join(start.changed)}
+
+
+def _model(experiment: Experiment) -> str:
     model = experiment.config.model
     layers = f"{model.layers} layer{'s' if model.layers > 1 else ''}"
     layers += f" looped {model.loops} times" if model.loops > 1 else ""
     kind = "causal" if experiment.causal else "bidirectional"
     return (
         f"{layers}, width {model.width}, {model.heads} heads, {model.activation}, {model.norm} norm "
-        f"{model.norm_position}, {kind}: {parameters:,} parameters"
+        f"{model.norm_position}, {kind}: {experiment.parameters:,} parameters"
     )
 
 

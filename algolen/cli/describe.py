@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from algolen.pairing import Pairing
+    from algolen.presets import Recipe
 
 MARGIN = 16
 """Where the texts of facts begin."""
@@ -41,6 +42,20 @@ def by_pairing(found: Sequence[Pairing], other: str) -> list[dict[str, Any]]:
             ],
         }
         for pairing in found
+    ]
+
+
+def by_recipe(found: Sequence[Recipe]) -> list[dict[str, Any]]:
+    """Published recipes as plain values; `--preset` takes their names."""
+    return [
+        {
+            "name": recipe.name,
+            "tasks": list(recipe.tasks),
+            "encodings": list(recipe.encodings),
+            "source": recipe.source,
+            "status": recipe.status,
+        }
+        for recipe in found
     ]
 
 

@@ -10,6 +10,7 @@ from algolen.cli import common
 from algolen.cli.common import AsJson, Plugins
 from algolen.cli.describe import (
     by_pairing,
+    by_recipe,
     first_paragraph,
     first_source,
     greedy_facts,
@@ -50,7 +51,7 @@ def describe(cls: type[Encoding], registry: Registry) -> dict[str, Any]:
     """What is known about an encoding, at its default options, as plain values."""
     from dataclasses import asdict
 
-    from algolen import options, pairing
+    from algolen import options, pairing, presets
     from algolen.encodings.base import Shape
     from algolen.encodings.expression import parse
     from algolen.initialisation import Initialiser
@@ -77,6 +78,7 @@ def describe(cls: type[Encoding], registry: Registry) -> dict[str, Any]:
         "draws_at_test": cls.draws_at_test,
         "greedy": pairing.summary(pairings),
         "tasks": by_pairing(pairings, "task"),
+        "recipes": by_recipe(presets.for_encoding(cls.name, registry)),
         "options": [asdict(option) for option in options.describe(cls.Options)],
     }
 
@@ -129,6 +131,7 @@ def _print_one(pe: dict[str, Any]) -> None:
             "largest id": "no limit" if pe["largest_id"] is None else f"{pe['largest_id']:,}",
             "parameters": f"{pe['parameters_added']:,} added to {MODEL}",
             **greedy_facts(pe["tasks"], "task"),
+            "recipes": [f"{one['name']}: {', '.join(one['tasks'])}" for one in pe["recipes"]],
         },
     )
     print_options(console, pe["name"], pe["options"])

@@ -10,6 +10,7 @@ from algolen.cli import common
 from algolen.cli.common import AsJson, Plugins
 from algolen.cli.describe import (
     by_pairing,
+    by_recipe,
     first_paragraph,
     first_source,
     greedy_facts,
@@ -48,7 +49,7 @@ def describe(cls: type[Task], registry: Registry) -> dict[str, Any]:
     """What is known about a task, at its default options, as plain values."""
     from dataclasses import asdict
 
-    from algolen import options
+    from algolen import options, presets
     from algolen.pairing import TYPICAL, has_length, nearest_length, pairings
 
     task = options.read(cls, {}, cls.name)
@@ -74,6 +75,7 @@ def describe(cls: type[Task], registry: Registry) -> dict[str, Any]:
         "input_blind_at_10": task.input_blind(example),
         "test_sets": dict(cls.test_sets),
         "encodings": by_pairing(pairings(registry, task=cls.name), "encoding"),
+        "recipes": by_recipe(presets.for_task(cls.name)),
         "options": [asdict(option) for option in options.describe(cls)],
     }
 
@@ -149,6 +151,7 @@ def _print_one(task: dict[str, Any]) -> None:
             "scored": f"{units} unit{'s' * (units != '1')} an example, of {tokens} token{'s' * (tokens != '1')}{seen}",
             "test sets": [f"{name}: {text}" for name, text in task["test_sets"].items()],
             **greedy_facts(task["encodings"], "encoding"),
+            "recipes": [f"{one['name']}: with {', '.join(one['encodings'])}" for one in task["recipes"]],
         },
     )
     print_options(console, task["name"], task["options"])

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from algolen.execution import Outcome
     from algolen.experiment import Experiment
     from algolen.listener import Listener
+    from algolen.presets import Preset
     from algolen.store import Store
     from algolen.tracking import Destination
 
@@ -53,7 +54,14 @@ def train(
         str | None,
         typer.Option("--positions", help="Where ids are drawn at test too: drawn or even.  [default: drawn]"),
     ] = None,
-    preset: Annotated[str, typer.Option("--preset", help="smoke (seconds) or cpu (minutes on two cores).")] = "cpu",
+    preset: Annotated[
+        str,
+        typer.Option(
+            "--preset",
+            help="smoke (seconds), cpu (minutes on two cores) or paper (the published recipe for task and encoding, "
+            "on a GPU; `algolen tasks NAME` lists recipes).",
+        ),
+    ] = "cpu",
     config: Annotated[Path | None, typer.Option("--config", help="A TOML file with a run's settings.")] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="section.option=value, as in train.steps=4000; repeatable.")
@@ -75,7 +83,7 @@ def train(
     """Train a transformer and sweep the test length far past training; the same command goes on where it stopped."""
     from algolen import config as configuration
     from algolen import experiment as experiments
-    from algolen import tracking
+    from algolen import presets, tracking
 
     flags = {
         "task": task, "pe": pe, "seeds": seeds, "train_lengths": train_lengths, "test_lengths": test_lengths,
@@ -87,15 +95,17 @@ def train(
         {"": {name: value for name, value in flags.items() if value is not None}},
     )
     tracked = tracking.destination(wandb, wandb_project, db.parent)
-    task_named = str(user[""].get("task", ""))
-    sections = configuration.merge(configuration.preset(preset, task_named), user)
+    registry = common.registry(plugin)
+    start = presets.choose(preset, user, registry)
+    sections = configuration.merge(start.sections, user)
     wanted = configuration.seeds(sections)
-    experiment = experiments.plan(sections, user, common.registry(plugin))
-    return _train(experiment, wanted, device, threads, retrain, tracked, dry_run, db, as_json)
+    experiment = experiments.plan(sections, user, registry)
+    return _train(experiment, start, wanted, device, threads, retrain, tracked, dry_run, db, as_json)
 
 
 def _train(
     experiment: Experiment,
+    start: Preset,
     seeds: tuple[int, ...],
     device: str,
     threads: int,
@@ -114,7 +124,7 @@ def _train(
     where = common.find_device(device)
     common.set_threads(threads)
     err = common.console(stderr=True)
-    plan = describe(experiment, seeds, where, threads, db)
+    plan = describe(experiment, start, seeds, where, threads, db)
     if tracked is not None:
         plan["W&B"] = str(tracked)
     if dry_run:
