@@ -16,6 +16,7 @@ from algolen.cli.report import report
 from algolen.cli.runs import runs
 from algolen.cli.sample import sample
 from algolen.cli.show import show
+from algolen.cli.study import study
 from algolen.cli.tasks import tasks
 from algolen.cli.train import train
 from algolen.errors import UserError
@@ -27,6 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(train)
+app.command()(study)
 app.command()(report)
 app.command()(runs)
 app.command()(show)

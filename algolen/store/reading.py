@@ -70,6 +70,11 @@ class Reading(Connected):
         shown = ", ".join(run.id for run in matching[:4]) + (", …" if len(matching) > 4 else "")
         raise UserError(f"'{prefix}' fits {len(matching)} runs: {shown}; give more of the id")
 
+    def find(self, run_id: str) -> RunRow | None:
+        """The run of exactly this id, if there is one."""
+        found = self.rows(f"SELECT {_RUN} FROM v_runs v WHERE v.run = ?", [run_id])
+        return _run(found[0]) if found else None
+
     def config(self, hash: str) -> ConfigRow:
         """The training config of a hash."""
         found = self.configs([hash])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from algolen.errors import UserError
 from algolen.identity import content_hash
@@ -13,6 +14,14 @@ Status = Literal["pending", "running", "done", "failed", "diverged", "interrupte
 Ending = Literal["done", "failed", "diverged", "interrupted"]
 Checkpoint = Literal["last", "best", "training"]
 Purpose = Literal["report", "development"]
+
+TRIAL_SEEDS_FROM = 100
+"""Runs with a seed from here up are trials: recipes are chosen by them, on development sets; reports leave them out."""
+
+
+def is_trial(seed: int) -> bool:
+    """Whether runs of that seed are trials."""
+    return seed >= TRIAL_SEEDS_FROM
 
 
 class Conflict(UserError):
@@ -142,7 +151,8 @@ class ArtifactRow:
 class Claim:
     """What became of asking for a run: it is ours, it is done already, or a living worker holds it.
 
-    owner and heartbeat_age (in seconds) tell who holds it; previous and step, where it was taken over from.
+    owner and heartbeat_age (in seconds) tell who holds it; previous and step, where it was taken over from; row, what
+    was recorded of it before.
     """
 
     outcome: Literal["claimed", "done", "held"]
@@ -152,6 +162,7 @@ class Claim:
     heartbeat_age: float | None = None
     previous: Status | None = None
     step: int = 0
+    row: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +192,10 @@ class RunRow:
     greedy: bool
     environment_id: str | None
     shipped: bool
+
+    @property
+    def trial(self) -> bool:
+        return is_trial(self.seed)
 
 
 @dataclass(frozen=True, slots=True)
