@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import typer
 
+from algolen.cli.compare import compare
 from algolen.cli.doctor import doctor
 from algolen.cli.encodings import encodings
 from algolen.cli.evaluate import evaluate
@@ -33,6 +34,7 @@ app.command()(report)
 app.command()(runs)
 app.command()(show)
 app.command("eval")(evaluate)
+app.command()(compare)
 app.command()(sample)
 app.command()(tasks)
 app.command()(encodings)

@@ -62,6 +62,14 @@ class EnvironmentRow:
     def id(self) -> str:
         return content_hash(dataclasses.asdict(self))
 
+    @property
+    def machine(self) -> tuple[object, ...]:
+        """What decides how sums are rounded: the same run comes out the same where this is the same."""
+        return (
+            self.torch, self.platform, self.device, self.device_name, self.threads, bool(self.compiled),
+            self.stack_width,
+        )  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRow:

@@ -63,7 +63,7 @@ def plan(
 ) -> list[Planned]:
     """Each encoding of a study with the recipe chosen for it or, with `trials`, with every recipe.
 
-    quick: only entries marked so. seeds: instead of those in the file. All entries are checked, also those left out.
+    quick: only entries marked so. seeds: instead of those in the file. Everything is checked, also what is left out.
     Raises UserError, naming the file and the entry.
     """
     try:
@@ -76,7 +76,7 @@ def plan(
         _check_different(found)
     except UserError as error:
         raise UserError(f"study '{study.path}': {error}") from None
-    kept = [planned for planned in found if planned.entry.quick or not quick]
+    kept = [one for one in found if (one.entry.quick or not quick) and (one.chosen or trials)]
     if not kept:
         raise UserError(f"study '{study.path}' has no [[run]] marked quick")
     return kept
@@ -94,7 +94,7 @@ def runs(planned: Iterable[Planned]) -> list[Run]:
 
 def _plan(study: Study, registry: Registry, trials: bool, seeds: tuple[int, ...] | None) -> Iterator[Planned]:
     for entry, label in zip(study.entries, study.labels, strict=True):
-        for trial in study.trials if trials else [study.trial(entry)]:
+        for trial in study.trials or [study.trial(entry)]:
             wanted = study.trial_seeds if trials else study.seeds(entry)
             made = _experiment(study, entry, label, trial, registry, trials)
             yield Planned(study, label, entry, trial, made, wanted if seeds is None else seeds)
