@@ -34,6 +34,7 @@ class Overview:
             TimeElapsedColumn(),
             TextColumn("{task.fields[note]}"),
             console=console,
+            refresh_per_second=2,
             disable=not console.is_terminal,
             transient=True,
         )

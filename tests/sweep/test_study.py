@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -125,3 +126,11 @@ def test_without_names_the_packaged_studies_are_listed(algolen: CommandLine) -> 
         assert one["study"] in listed.stdout and one["title"] in listed.stdout
         assert (one["done"], one["trials_done"]) == (0, 0) and one["runs"] > 0
     assert algolen.files() == {}
+
+
+def test_the_study_of_the_documentation_is_one(tmp_path: Path) -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs/studies.md").read_text()
+    shown = text.partition("```toml\n")[2].partition("```")[0]
+    (tmp_path / "copying.toml").write_text(shown)
+    study = studies.load(str(tmp_path / "copying.toml"))
+    assert [one.label for one in plan(study, building.REGISTRY)] == ["coupling", "rope"]
