@@ -11,11 +11,20 @@ INSTALLED := $(VENV)/.installed
 DEMO := $(BIN)/algolen train --task addition --seeds 0 --device cpu --db demo.sqlite
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint check bench clean
+STUDIES := $(sort $(basename $(notdir $(wildcard algolen/studies/*.toml))))
+PROCESSES ?= 2
+# A folder of its own, since checkpoints lie beside the database: one that is there already would be no reproduction.
+REPRODUCED := reproduced
+STUDY := $(BIN)/algolen study --processes $(PROCESSES) --device cpu --db $(REPRODUCED)/experiments.sqlite
+COMPARE := $(BIN)/algolen compare experiments.sqlite $(REPRODUCED)/experiments.sqlite
+
+.PHONY: help demo test test-all lint check bench clean reproduce reproduce-quick $(STUDIES:%=reproduce-%)
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
+	@for study in $(STUDIES); do printf 'make %-15s one study of them\n' reproduce-$$study; done
 	@echo
+	@echo 'PROCESSES=8 lets reproductions train as many runs at once, of one thread each; 2 is the default.'
 	@echo 'TORCH="torch --index-url https://download.pytorch.org/whl/cpu" chooses another build of torch.'
 	@echo 'PYTHON=python3.12 chooses the Python that .venv is made with (3.11 or newer).'
 
@@ -35,6 +44,22 @@ demo: $(INSTALLED)  ## train addition with coupling and with nope, one seed each
 	echo 'Waiting for nope.'; \
 	wait $$nope || { tail -n 5 runs/demo-nope.log >&2; echo 'nope failed; see runs/demo-nope.log' >&2; exit 1; }
 	@$(BIN)/algolen report --db demo.sqlite
+
+# All of these go on where they stopped; remove the folder to begin again.
+reproduce: $(INSTALLED)  ## train all studies into a database of their own and compare it with the one that is here (hours)
+	@mkdir -p $(REPRODUCED)
+	$(STUDY) $(STUDIES)
+	$(COMPARE)
+
+reproduce-quick: $(INSTALLED)  ## the same for a seed of a few encodings of each study
+	@mkdir -p $(REPRODUCED)
+	$(STUDY) --quick --seeds 0 $(STUDIES)
+	$(COMPARE)
+
+$(STUDIES:%=reproduce-%): reproduce-%: $(INSTALLED)
+	@mkdir -p $(REPRODUCED)
+	$(STUDY) $*
+	$(COMPARE)
 
 test: $(INSTALLED)  ## run the tests, without the slow ones
 	$(BIN)/python -m pytest -n 2 -m 'not slow'

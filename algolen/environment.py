@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -14,7 +15,7 @@ from algolen.store import EnvironmentRow
 
 def environment(device: torch.device, compiled: bool) -> EnvironmentRow:
     """Where a run is computed."""
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
     commit, dirty = _git_state()
     return EnvironmentRow(
         python=platform.python_version(),
@@ -28,6 +29,15 @@ def environment(device: torch.device, compiled: bool) -> EnvironmentRow:
         git_dirty=dirty,
         compiled=compiled,
     )
+
+
+def _processor() -> str:
+    """The processor and the instructions torch uses on it, which decide how sums are rounded."""
+    name = platform.processor() or platform.machine()
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+        name = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), name)
+    return f"{name}, {torch.backends.cpu.get_cpu_capability()}"
 
 
 def _git_state() -> tuple[str | None, bool | None]:

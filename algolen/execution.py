@@ -20,7 +20,17 @@ from algolen.experiment import Experiment
 from algolen.listener import Listener
 from algolen.model import Transformer
 from algolen.recording import FIXED, Recorder, config_row, point_key, stored_point
-from algolen.store import Conflict, Ending, EvaluationRow, Store, this_process
+from algolen.store import (
+    Checkpoint,
+    Claim,
+    Conflict,
+    Ending,
+    EvaluationRow,
+    Purpose,
+    Store,
+    is_trial,
+    this_process,
+)
 from algolen.training.data import TrainingData
 from algolen.training.loop import Interrupted, Progress, Training
 
@@ -80,14 +90,22 @@ class Runner:
                 return Outcome(run_id, seed, "done")
             if not self._checkpoint(run_id, "last").exists():
                 raise self._no_checkpoint(run_id, "last")
-        was_done = claim.previous == "done"
-        if self.retrain and was_done:
-            forget(self.folder / run_id)
-        outcome = self._execute(run_id, seed, model, data, owner)
-        compared = self.retrain and was_done and outcome.status == "done"
-        return replace(outcome, compared=True) if compared else outcome
+        if not (self.retrain and claim.previous == "done"):
+            return self._execute(run_id, seed, model, data, owner)
+        forget(self.folder / run_id)
+        outcome = self._execute(run_id, seed, model, data, owner, claim)
+        return replace(outcome, compared=outcome.status == "done")
 
-    def _execute(self, run_id: str, seed: int, model: Transformer, data: TrainingData, owner: str) -> Outcome:
+    def _execute(
+        self,
+        run_id: str,
+        seed: int,
+        model: Transformer,
+        data: TrainingData,
+        owner: str,
+        retaken: Claim | None = None,
+    ) -> Outcome:
+        """Trains and sweeps what was claimed; `retaken` is the claim of a run that was done before."""
         recorder = Recorder(self.experiment, self.store, self.folder, model, self.listener, run_id, owner)
         training = Training(
             model,
@@ -112,10 +130,14 @@ class Runner:
         except KeyboardInterrupt:
             self._end(run_id, seed, owner, "interrupted", "stopped at once", training.progress)
             raise
+        except Conflict as error:
+            if retaken is None:
+                return self._end(run_id, seed, owner, "failed", str(error), training.progress)
+            return self._keep_what_was(retaken, seed, error)
         except Exception as error:
             reason = str(error) if isinstance(error, UserError) else _reason(error)
             outcome = self._end(run_id, seed, owner, "failed", reason, training.progress)
-            if isinstance(error, UserError) and not isinstance(error, Conflict):
+            if isinstance(error, UserError):
                 raise
             return outcome
         self.store.finish(run_id, owner, "done", None, progress.step, progress.seconds)
@@ -126,6 +148,13 @@ class Runner:
         self.store.finish(run_id, owner, status, reason, progress.step, progress.seconds)
         self.listener.ended(status, reason)
         return Outcome(run_id, seed, status, reason)
+
+    def _keep_what_was(self, claim: Claim, seed: int, error: Conflict) -> Outcome:
+        """A run that was done and came out otherwise now stays as it is stored; the new model is not the one tested."""
+        self.store.put_back(claim)
+        forget(self.folder / claim.run_id)
+        reason = f"{error}; to keep what this machine computes, train into a database of its own with --db"
+        return Outcome(claim.run_id, seed, "failed", reason)
 
     def _checkpoint(self, run_id: str, kind: str) -> Path:
         return self.folder / run_id / f"{kind}.safetensors"
@@ -156,15 +185,21 @@ class Runner:
         asked = self.experiment.evaluation
         assert kind in ("last", "best")
         positions = asked.positions if self.experiment.pe.draws_at_test else FIXED
-        return EvaluationRow(run_id, "best" if kind == "best" else "last", asked.test_seed, asked.examples, positions)
+        tested: Checkpoint = "best" if kind == "best" else "last"
+        purpose: Purpose = "development" if _trial(run_id) else "report"
+        return EvaluationRow(run_id, tested, asked.test_seed, asked.examples, positions, purpose=purpose)
+
+    def _test_sets(self, run_id: str) -> list[TestSet]:
+        """A trial is tested on development sets, so that recipes are never chosen by what is reported."""
+        return self.experiment.test_sets("development" if _trial(run_id) else "test")
 
     def _missing(self, run_id: str, step: int, kind: str = "last") -> list[TestSet]:
         present = self.store.points_present(self._evaluation(run_id, kind).id, step)
-        return [test_set for test_set in self.experiment.test_sets() if point_key(test_set) not in present]
+        return [test_set for test_set in self._test_sets(run_id) if point_key(test_set) not in present]
 
     def _sweep(self, run_id: str, model: Transformer, step: int, kind: str = "last") -> int:
         """Sweeps what the store does not have yet, a length at a time; returns how many test sets that were."""
-        missing = self.experiment.test_sets() if self.retrain else self._missing(run_id, step, kind)
+        missing = self._test_sets(run_id) if self.retrain else self._missing(run_id, step, kind)
         evaluation = self._evaluation(run_id, kind)
         evaluation_id = self.store.add_evaluation(evaluation)
         self.listener.sweeping(missing)
@@ -213,6 +248,10 @@ class Runner:
             raise UserError(
                 f"'{path}' is not a readable checkpoint of this run: it was changed after training wrote it"
             )
+
+
+def _trial(run_id: str) -> bool:
+    return is_trial(int(run_id.rpartition("-")[2]))
 
 
 def _reason(error: Exception) -> str:

@@ -63,18 +63,23 @@ class Experiment:
         return TrainingData(self.task, self.config.train_lengths, train, data_seed, device)
 
     @property
+    def steps(self) -> int:
+        """Optimiser steps of a run."""
+        return self.data(0, torch.device("cpu")).steps
+
+    @property
     def phase(self) -> Phase:
         """What the sweep's forward passes are for."""
         return Phase(self.evaluation.positions)
 
-    def test_sets(self) -> list[TestSet]:
-        """The test sets of the sweep, shortest first."""
+    def test_sets(self, purpose: str = "test") -> list[TestSet]:
+        """The test sets of the sweep, shortest first; with the purpose "development", as many that share no example."""
         asked = self.evaluation
         tasks = [(0.0, self.task)]
         if asked.axis:
             tasks = [(value, with_axis(self.task, asked.axis, value)) for value in asked.axis_values]
         return [
-            TestSet(task, kind, length, asked.examples, asked.test_seed, asked.axis, value)
+            TestSet(task, kind, length, asked.examples, asked.test_seed, asked.axis, value, purpose)
             for length in asked.test_lengths
             for kind in asked.test_sets
             for value, task in tasks

@@ -7,6 +7,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+import torch
 
 from algolen.evaluation.sweep import evaluate
 from algolen.evaluation.test_sets import BLOCK, TestSet
@@ -108,3 +109,9 @@ def test_a_database_removed_while_it_is_open_is_noticed(tmp_path: Path) -> None:
             store.add_environment(environment)
     finally:
         store.close()
+
+
+def test_the_processor_is_recorded_with_the_instructions_that_torch_uses_on_it(trained: CommandLine) -> None:
+    ((name,),) = rows(trained, "SELECT device_name FROM environments")
+    processor, _, instructions = str(name).rpartition(", ")
+    assert processor and instructions == torch.backends.cpu.get_cpu_capability()

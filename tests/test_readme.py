@@ -12,6 +12,7 @@ import torch
 
 from algolen import cli, registry
 from algolen.random import Random
+from algolen.sweep import study as studies
 from tests.conftest import CommandLine
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,6 +66,7 @@ def test_every_command_and_option_of_the_readme_is_there(capsys: pytest.CaptureF
 
 def test_every_make_target_of_the_readme_is_there() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    targets |= {f"reproduce-{name}" for name in studies.names()}
     assert {line.split()[1] for line in TYPED if line.startswith("make ")} <= targets
     assert set(re.findall(r"`make ([a-z-]+)", README)) <= targets
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import typer
 
+from algolen.cli.compare import compare
 from algolen.cli.doctor import doctor
 from algolen.cli.encodings import encodings
 from algolen.cli.evaluate import evaluate
@@ -17,6 +18,7 @@ from algolen.cli.runs import runs
 from algolen.cli.sample import sample
 from algolen.cli.settings import settings
 from algolen.cli.show import show
+from algolen.cli.study import study
 from algolen.cli.tasks import tasks
 from algolen.cli.train import train
 from algolen.errors import UserError
@@ -28,10 +30,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(train)
+app.command()(study)
 app.command()(report)
 app.command()(runs)
 app.command()(show)
 app.command("eval")(evaluate)
+app.command()(compare)
 app.command()(sample)
 app.command()(tasks)
 app.command()(encodings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +29,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output.")
 Plugins = Annotated[
     list[Path] | None, typer.Option("--plugin", help="A Python file with encodings or tasks of your own; repeatable.")
 ]
+
+Trials = Annotated[bool, typer.Option("--trials", help="Only trials: seeds from 100 up, by which recipes are chosen.")]
 
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1, mps …")]
 
@@ -80,13 +82,17 @@ def print_reports(
     test_sets: Sequence[str],
     as_json: bool,
     checkpoint: str = "last",
-    config: str | None = None,
+    configs: Collection[str] = (),
     run: str | None = None,
+    trials: bool = False,
 ) -> None:
-    """The report of a configuration's runs or of one run, on each of the kinds of test sets, on stdout."""
+    """The report of configurations' runs or of one run, on each of the kinds of test sets, on stdout."""
     from algolen.report import report
 
-    made = [report(store, test_set=kind, checkpoint=checkpoint, config=config, run=run) for kind in test_sets]
+    made = [
+        report(store, test_set=kind, checkpoint=checkpoint, configs=configs, run=run, trials=trials)
+        for kind in test_sets
+    ]
     if as_json:
         print_json([row for one in made for row in one.to_json()])
         return

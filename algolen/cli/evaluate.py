@@ -54,7 +54,7 @@ def evaluate(
         row = store.run(run)
         stored = experiments.stored(json.loads(store.config(row.config_hash).config_json), common.registry(plugin))
         if examples is None:
-            tested = [found for found in store.evaluations(row.id) if found.purpose == "report"]
+            tested = [found for found in store.evaluations(row.id) if found.checkpoint != "training"]
             examples = tested[0].examples if tested else None
         asked = _with_sweep(
             stored,

@@ -73,7 +73,7 @@ class Listener(listener.Listener):
         line = f"  {check.step:>6,}/{self.steps:,}  loss {check.loss:.5f}"
         if beyond:
             line += f"  exact at {beyond}"
-        self.console.print(f"{line}  {rate:.3g}/s, {_span(left)} left", soft_wrap=True)
+        self.console.print(f"{line}  {rate:.3g}/s, {span(left)} left", soft_wrap=True)
 
     def sweeping(self, test_sets: Sequence[TestSet]) -> None:
         self.to_sweep, self.swept_examples = sum(test_set.examples for test_set in test_sets), 0
@@ -96,7 +96,8 @@ class Listener(listener.Listener):
         self.task = self.bar.add_task(description, total=total, completed=completed, note="")
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
+    """A time in minutes or hours and what is left of them."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -15,6 +15,10 @@ def report(
     test_set: Annotated[str, typer.Option(help="Which test sets of the task.")] = "random",
     checkpoint: Annotated[str, typer.Option(help="Which checkpoint was tested: last, best or training.")] = "last",
     threshold: Annotated[float, typer.Option(help="Exact match from which a length counts as solved.")] = 0.95,
+    any_recipe: Annotated[
+        bool, typer.Option("--any-recipe", help="Don't part what differs in model or training; rows say what differs.")
+    ] = False,
+    trials: common.Trials = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON: an object a row, with raw counts.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV: a line a run and length.")] = False,
     db: common.Database = common.DATABASE,
@@ -30,7 +34,7 @@ def report(
     if json and csv:
         raise UserError("--json and --csv cannot be had at once; give one of them")
     with Store.open(db) as store:
-        made = make_report(store, task, pe, test_set, checkpoint, threshold)
+        made = make_report(store, task, pe, test_set, checkpoint, threshold, trials=trials, any_recipe=any_recipe)
     if json:
         common.print_json(made.to_json())
     elif csv:

@@ -65,7 +65,7 @@ def _sweep_toml(store: Store, row: RunRow) -> str:
     from algolen import lengths
 
     lines = [f'seeds = "{row.seed}"']
-    tested = [s for s in store.strata(row.id) if s.evaluation.purpose == "report" and not s.key.axis]
+    tested = [s for s in store.strata(row.id) if s.evaluation.checkpoint != "training" and not s.key.axis]
     if tested:
         sweep = Counter(s.evaluation for s in tested).most_common(1)[0][0]
         keys = [s.key for s in tested if s.evaluation == sweep]
@@ -92,7 +92,8 @@ def _print(console: Console, store: Store, row: RunRow, config: Any) -> None:
     console.print(
         f"step {row.step:,} of {row.steps:,}{seconds}, attempt {row.attempt}; exact match {greedy}", soft_wrap=True
     )
-    console.print(f"started {row.started_at or '–'}, finished {row.finished_at or '–'}", style="dim")
+    shipped = "; shipped with algolen" if row.shipped else ""
+    console.print(f"started {row.started_at or '–'}, finished {row.finished_at or '–'}{shipped}", style="dim")
     console.print("\nconfiguration", style="bold")
     console.print(config.to_toml().rstrip(), markup=False, soft_wrap=True)
     loss = store.curve(row.id, "loss")

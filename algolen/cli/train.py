@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-import sys
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +10,7 @@ import typer
 
 from algolen.cli import common
 from algolen.cli.common import AsJson, Database, Device, Plugins, Threads
+from algolen.cli.stopping import signals
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -119,7 +117,7 @@ def _train(
     from algolen.cli.progress import Listener
     from algolen.execution import Runner
     from algolen.listener import Listeners
-    from algolen.store import Store
+    from algolen.store import Store, is_trial
 
     where = common.find_device(device)
     common.set_threads(threads)
@@ -134,7 +132,7 @@ def _train(
     with Store.open(db, create=True) as store:
         announce(err, plan)
         with _tracking(tracked, experiment, store, err) as tracking:
-            with Listener(err) as shown, _signals() as stop:
+            with Listener(err) as shown, signals() as stop:
                 listener = Listeners(shown, tracking)
                 for seed in seeds:
                     runner = Runner(experiment, store, db.parent / "runs", where, listener, stop.asked, retrain)
@@ -145,7 +143,8 @@ def _train(
                         return stop.exit_code
             if any(outcome.status != "held" for outcome in outcomes):
                 kinds = experiment.evaluation.test_sets
-                common.print_reports(store, kinds, as_json, config=experiment.config.hash())
+                trials = all(is_trial(seed) for seed in seeds)
+                common.print_reports(store, kinds, as_json, configs=[experiment.config.hash()], trials=trials)
     return 0 if all(outcome.status == "done" for outcome in outcomes) else 1
 
 
@@ -167,35 +166,3 @@ def _say(err: Console, outcome: Outcome) -> None:
     }.get(outcome.status, f"{outcome.status}: {outcome.reason}")
     if said:
         err.print(f"seed {outcome.seed}  run {outcome.run_id}  {said}", markup=False, soft_wrap=True)
-
-
-class _Stop:
-    """Whether a signal asked to stop, and what to exit with."""
-
-    def __init__(self) -> None:
-        self.signal = 0
-
-    def asked(self) -> bool:
-        return self.signal != 0
-
-    @property
-    def exit_code(self) -> int:
-        return 128 + self.signal
-
-    def note(self, number: int, frame: object) -> None:
-        if self.signal:
-            raise KeyboardInterrupt
-        self.signal = number
-        print("stopping after this step; once more to stop at once", file=sys.stderr)
-
-
-@contextmanager
-def _signals() -> Iterator[_Stop]:
-    """Turns the first Ctrl-C or SIGTERM into a request to stop after the step; the second stops at once."""
-    stop = _Stop()
-    before = {number: signal.signal(number, stop.note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

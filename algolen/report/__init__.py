@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from algolen.report.comparison import LOST, Comparison, compare
 from algolen.report.export import to_csv, to_json
 from algolen.report.tables import render
 from algolen.statistics import THRESHOLD
-from algolen.store import CurveRow, RunRow, Store
+from algolen.store import TRIAL_SEEDS_FROM, CurveRow, RunRow, Store
 
 __all__ = ["Comparison", "Report", "report"]
 
@@ -27,6 +27,7 @@ class Report:
     left_out: tuple[RunRow, ...]
     test_set: str
     checkpoint: str
+    trials_left_out: int = 0
 
     def print(self, console: Console) -> None:
         """Print the tables, as wide as the console."""
@@ -34,6 +35,10 @@ class Report:
             console.print(part, highlight=False)
         if self.left_out:
             console.print(f"[dim]Left out: {_said(self.left_out)}.[/]", highlight=False)
+        if self.trials_left_out:
+            trials = f"{self.trials_left_out:,} trial{'s' * (self.trials_left_out > 1)}"
+            note = f"Left out: {trials} (seeds from {TRIAL_SEEDS_FROM} up); --trials shows them alone."
+            console.print(f"[dim]{note}[/]", highlight=False, soft_wrap=True)
 
     def to_json(self) -> list[dict[str, Any]]:
         """For JSON, one object a row: its measures, and raw counts by run and length."""
@@ -51,29 +56,40 @@ def report(
     test_set: str = "random",
     checkpoint: str = "last",
     threshold: float = THRESHOLD,
-    config: str | None = None,
+    configs: Collection[str] = (),
     run: str | None = None,
+    trials: bool = False,
+    any_recipe: bool = False,
 ) -> Report:
     """Compare the stored runs of a task and an encoding (all of them unless named) on one kind of test set.
 
-    `pe` is an encoding as it was typed or expanded, and with `@` one test-time extension of it; `config` is the hash of
-    one config, `run` the id of one run or its beginning. Raises UserError where nothing matches, with the nearest
-    stored name.
+    `pe` is an encoding as it was typed or expanded, and with `@` one test-time extension of it; `configs` are hashes,
+    none for all of them, `run` the id of one run or its beginning. Trials (seeds from 100 up, tested on development
+    sets) are left out, or shown alone. With `any_recipe`, tables don't part what differs in model and training. Raises
+    UserError where nothing matches, with the nearest stored name.
     """
     if not 0 < threshold <= 1:
         raise UserError(f"--threshold {threshold:g} is not an exact match; give a number above 0 and up to 1")
     encoding, at, extension = (pe or "").partition("@")
-    run = run and store.run(run).id
-    config = config and store.config(config).hash
-    curves = store.length_curves(task, encoding or None, test_set, checkpoint, config=config, run=run)
-    if not curves:
+    if run:
+        named = store.run(run)
+        run, trials = named.id, named.trial
+    one = store.config(next(iter(configs))).hash if len(configs) == 1 else None
+    purpose = "development" if trials else "report"
+    found = store.length_curves(task, encoding or None, test_set, checkpoint, purpose, config=one, run=run)
+    found = [curve for curve in found if not configs or curve.run.config_hash in configs]
+    if not found:
         raise _nothing_stored(store, task, encoding or None)
+    curves = [curve for curve in found if curve.run.trial == trials]
+    trials_left_out = 0 if trials else len({curve.run.id for curve in found if curve.run.trial})
+    if not curves:
+        raise _other_seeds(store, trials, len({curve.run.id for curve in found}))
     if at:
         curves = [curve for curve in curves if curve.evaluation and curve.evaluation.extension == extension]
-    tables = compare(curves, store.configs({curve.run.config_hash for curve in curves}), threshold)
+    tables = compare(curves, store.configs({curve.run.config_hash for curve in curves}), threshold, any_recipe)
     if not tables:
         raise _nothing_tested(store, curves, pe, test_set, checkpoint)
-    return Report(tuple(tables), _left_out(curves), test_set, checkpoint)
+    return Report(tuple(tables), _left_out(curves), test_set, checkpoint, trials_left_out)
 
 
 def _left_out(curves: Sequence[CurveRow]) -> tuple[RunRow, ...]:
@@ -103,6 +119,14 @@ def _nothing_stored(store: Store, task: str | None, pe: str | None) -> UserError
     here = sorted({run.pe for run in store.runs(task)})
     asked = f"{task or 'any task'} with {pe}" if pe else f"{task}"
     return UserError(f"{store.path} holds no run of {asked}; with: {', '.join(here) or 'none'}")
+
+
+def _other_seeds(store: Store, trials: bool, found: int) -> UserError:
+    if trials:
+        return UserError(f"{store.path} holds no such trials, which have seeds from {TRIAL_SEEDS_FROM} up")
+    return UserError(
+        f"all {found:,} such runs in {store.path} are trials (seeds from {TRIAL_SEEDS_FROM} up); --trials shows them"
+    )
 
 
 def _nothing_tested(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from algolen import statistics
-from algolen.report.differences import Options, differing, encoding_options, other_options, said
+from algolen.report.differences import Options, differing, encoding_options, other_options, recipe_options, said
 from algolen.statistics import Horizon
 from algolen.store import ConfigRow, CurveRow, Point, RunRow
 
@@ -116,7 +116,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Rows that differ in their encoding only; `settings` holds what tells it from others of the same task."""
+    """Rows that differ in their encoding only, or in their recipe too; `shared` holds the options they have in common,
+    `settings` what tells it from others of the same task."""
 
     task: str
     train: tuple[int, int]
@@ -126,6 +127,7 @@ class Comparison:
     axis: str
     axis_value: float
     rows: tuple[Row, ...]
+    shared: Options
     settings: Options = dataclasses.field(default_factory=dict)
 
     @cached_property
@@ -141,8 +143,9 @@ class Comparison:
 
 @dataclass(frozen=True)
 class _Shared:
-    """What the rows of a table have in common."""
+    """What the rows of a table have in common; with `any_recipe` they may differ in model and training."""
 
+    any_recipe: bool
     task: str
     options: tuple[tuple[str, str], ...]
     test_seed: int | None
@@ -151,8 +154,13 @@ class _Shared:
     axis_value: float
 
 
-def compare(curves: Iterable[CurveRow], configs: Mapping[str, ConfigRow], threshold: float) -> list[Comparison]:
-    """Arrange measured runs into comparisons; runs that are not done and were not lost are left out."""
+def compare(
+    curves: Iterable[CurveRow], configs: Mapping[str, ConfigRow], threshold: float, any_recipe: bool = False
+) -> list[Comparison]:
+    """Arrange measured runs into comparisons; runs that are not done and were not lost are left out.
+
+    With `any_recipe`, encodings stand beside each other whatever their model and training, and rows say what differs.
+    """
     runs: dict[str, dict[str, RunRow]] = defaultdict(dict)
     measured: dict[tuple[_Shared, str, str, str], dict[str, list[CurveRow]]] = defaultdict(lambda: defaultdict(list))
     for curve in curves:
@@ -160,7 +168,8 @@ def compare(curves: Iterable[CurveRow], configs: Mapping[str, ConfigRow], thresh
         if curve.evaluation is None or curve.point is None or curve.run.status != "done":
             continue
         e, key = curve.evaluation, curve.point.key
-        shared = _shared(configs[curve.run.config_hash], e.test_seed, e.examples, key.axis, key.axis_value)
+        config = configs[curve.run.config_hash]
+        shared = _shared(any_recipe, config, e.test_seed, e.examples, key.axis, key.axis_value)
         measured[shared, curve.run.config_hash, e.extension, e.positions][curve.run.id].append(curve)
 
     tables: dict[_Shared, list[Row]] = defaultdict(list)
@@ -170,13 +179,21 @@ def compare(curves: Iterable[CurveRow], configs: Mapping[str, ConfigRow], thresh
         tables[shared].append(Row(configs[hash], extension, positions, seeds, lost[hash], threshold))
     for hash in lost.keys() - {hash for _, hash, _, _ in measured}:
         if lost[hash]:
-            _place_lost(tables, Row(configs[hash], "", "", (), lost[hash], threshold))
+            _place_lost(any_recipe, tables, Row(configs[hash], "", "", (), lost[hash], threshold))
     return _told_apart([_comparison(shared, rows) for shared, rows in tables.items()])
 
 
-def _shared(config: ConfigRow, test_seed: int | None, examples: int | None, axis: str, axis_value: float) -> _Shared:
-    options = tuple(sorted(other_options(config).items()))
-    return _Shared(config.task, options, test_seed, examples, axis, axis_value)
+def _shared(
+    any_recipe: bool,
+    config: ConfigRow,
+    test_seed: int | None,
+    examples: int | None,
+    axis: str,
+    axis_value: float,
+) -> _Shared:
+    free = recipe_options(config) if any_recipe else {}
+    options = tuple(sorted((name, value) for name, value in other_options(config).items() if name not in free))
+    return _Shared(any_recipe, config.task, options, test_seed, examples, axis, axis_value)
 
 
 def _seed(rows: Sequence[CurveRow]) -> SeedCurve:
@@ -184,9 +201,9 @@ def _seed(rows: Sequence[CurveRow]) -> SeedCurve:
     return SeedCurve(rows[0].run, rows[0].step, points)
 
 
-def _place_lost(tables: dict[_Shared, list[Row]], row: Row) -> None:
+def _place_lost(any_recipe: bool, tables: dict[_Shared, list[Row]], row: Row) -> None:
     """A row without any result belongs beside those it would have been compared with."""
-    alone = _shared(row.config, None, None, "", 0.0)
+    alone = _shared(any_recipe, row.config, None, None, "", 0.0)
     beside = [shared for shared in tables if (shared.task, shared.options) == (alone.task, alone.options)]
     for shared in beside or [alone]:
         tables[shared].append(row)
@@ -194,22 +211,40 @@ def _place_lost(tables: dict[_Shared, list[Row]], row: Row) -> None:
 
 def _comparison(shared: _Shared, rows: Sequence[Row]) -> Comparison:
     named: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        named[row.name].append(row)
+    for row, recipe in zip(rows, _recipes(rows, shared), strict=True):
+        named[row.name].append(dataclasses.replace(row, differences=recipe))
     told = []
     for same in named.values():
         options = [{**encoding_options(row.config), "positions": row.positions} for row in same]
-        for row, differences in zip(same, differing(options), strict=True):
+        for row, own in zip(same, differing(options), strict=True):
+            differences = {**row.differences, **own}
             # Two configs of one name and the same options can only differ in something that has no name here.
-            unnamed = len(same) > 1 and not any(differing(options))
-            differences = {"config": row.config.hash} if unnamed else differences
+            twins = [other for other in same if other.differences == row.differences]
+            unnamed = len(twins) > 1 and not any(differing(options))
+            differences = {**differences, "config": row.config.hash} if unnamed else differences
             told.append(dataclasses.replace(row, differences=differences))
     train = min(row.train[0] for row in rows), max(row.train[1] for row in rows)
     train_lengths = dict(shared.options).get("train_lengths", f"{train[0]}-{train[1]}")
     ordered = tuple(sorted(told, key=lambda row: row.rank))
     return Comparison(
-        shared.task, train, train_lengths, shared.test_seed, shared.examples, shared.axis, shared.axis_value, ordered
+        shared.task,
+        train,
+        train_lengths,
+        shared.test_seed,
+        shared.examples,
+        shared.axis,
+        shared.axis_value,
+        ordered,
+        dict(shared.options),
     )
+
+
+def _recipes(rows: Sequence[Row], shared: _Shared) -> list[Options]:
+    """What tells the recipes of rows apart, without the names of its sections, which would fill the column."""
+    if not shared.any_recipe:
+        return [{}] * len(rows)
+    found = differing([recipe_options(row.config) for row in rows])
+    return [{name.partition(".")[2]: value for name, value in recipe.items()} for recipe in found]
 
 
 def _told_apart(tables: Sequence[Comparison]) -> list[Comparison]:
@@ -221,7 +256,7 @@ def _told_apart(tables: Sequence[Comparison]) -> list[Comparison]:
     for same in by_task.values():
         options = [
             {
-                **{k: v for k, v in other_options(table.rows[0].config).items() if k != "train_lengths"},
+                **{name: value for name, value in table.shared.items() if name != "train_lengths"},
                 "examples": str(table.examples),
                 "test seed": str(table.test_seed),
             }

@@ -21,6 +21,12 @@ def encoding_options(config: ConfigRow) -> Options:
 
 
 @functools.cache
+def recipe_options(config: ConfigRow) -> Options:
+    """How it was trained, and the model but for its encoding: what may be chosen for each encoding on its own."""
+    return {name: value for name, value in other_options(config).items() if name.startswith(("model.", "train."))}
+
+
+@functools.cache
 def other_options(config: ConfigRow) -> Options:
     """What all rows of one table share: task, lengths, model and training."""
     return _flat(config)[1]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from algolen.store.connection import NETWORK_FILE_SYSTEMS, filesystem_type, on_network
 from algolen.store.owner import GRACE, this_process
 from algolen.store.rows import (
+    TRIAL_SEEDS_FROM,
     ArtifactRow,
     Checkpoint,
     Claim,
@@ -25,12 +26,14 @@ from algolen.store.rows import (
     RunRow,
     Status,
     StratumRow,
+    is_trial,
 )
 from algolen.store.store import Store
 
 __all__ = [
     "GRACE",
     "NETWORK_FILE_SYSTEMS",
+    "TRIAL_SEEDS_FROM",
     "ArtifactRow",
     "Checkpoint",
     "Claim",
@@ -50,6 +53,7 @@ __all__ = [
     "Store",
     "StratumRow",
     "filesystem_type",
+    "is_trial",
     "on_network",
     "this_process",
 ]

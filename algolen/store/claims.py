@@ -47,7 +47,20 @@ class Claims(Connected):
                 identity = {"id": run_id, "config_hash": config_hash, "seed": seed}
                 self.db.table("runs").insert({**identity, **values, "attempt": attempt, "step": 0})
             previous, step = (found[0]["status"], found[0]["step"]) if found else (None, 0)
-            return Claim("claimed", run_id, attempt, owner, previous=previous, step=step)
+            return Claim(
+                "claimed", run_id, attempt, owner, previous=previous, step=step, row=found[0] if found else None
+            )
+
+    def put_back(self, claim: Claim) -> None:
+        """Undo a claim: what is recorded of the run is again what it was before, unless its lease was lost."""
+        if claim.row is None:
+            raise ValueError(f"nothing was recorded of run {claim.run_id} before it was claimed")
+        values = {name: value for name, value in claim.row.items() if name not in ("id", "config_hash", "seed")}
+        with self.transaction():
+            self.db.execute(
+                f"UPDATE runs SET {', '.join(f'{name} = ?' for name in values)} WHERE id = ? AND owner = ?",
+                [*values.values(), claim.run_id, claim.owner],
+            )
 
     def add_environment(self, environment: EnvironmentRow) -> str:
         """Record where runs are computed; the id of its row."""

@@ -53,7 +53,7 @@ def on_network(path: str | Path) -> bool:
     return filesystem_type(path) in NETWORK_FILE_SYSTEMS
 
 
-def connect(path: Path, create: bool) -> sqlite3.Connection:
+def connect(path: Path, create: bool, read_only: bool = False) -> sqlite3.Connection:
     """A connection that waits for other writers; raises UserError where there is no file and no place for one."""
     if path.is_dir():
         raise UserError(f"{path} is a folder, not a database")
@@ -62,7 +62,7 @@ def connect(path: Path, create: bool) -> sqlite3.Connection:
     if not path.parent.is_dir():
         raise UserError(f"no folder {path.parent} to put the database {path.name} in")
     with explained(path):
-        connection = _connect(path, "mode=rwc" if create else "mode=rw")
+        connection = _connect(path, "mode=rwc" if create else "mode=ro" if read_only else "mode=rw")
         try:
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except sqlite3.OperationalError:

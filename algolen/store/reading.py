@@ -15,9 +15,11 @@ from algolen.store.rows import (
     Count,
     CurvePoint,
     CurveRow,
+    EnvironmentRow,
     EvaluationRow,
     Point,
     PointKey,
+    Purpose,
     RunRow,
     StratumRow,
 )
@@ -69,6 +71,11 @@ class Reading(Connected):
             raise unknown("run", prefix, known)
         shown = ", ".join(run.id for run in matching[:4]) + (", …" if len(matching) > 4 else "")
         raise UserError(f"'{prefix}' fits {len(matching)} runs: {shown}; give more of the id")
+
+    def find(self, run_id: str) -> RunRow | None:
+        """The run of exactly this id, if there is one."""
+        found = self.rows(f"SELECT {_RUN} FROM v_runs v WHERE v.run = ?", [run_id])
+        return _run(found[0]) if found else None
 
     def config(self, hash: str) -> ConfigRow:
         """The training config of a hash."""
@@ -141,6 +148,29 @@ class Reading(Connected):
             StratumRow(_pick(EvaluationRow, row), row["step"], _pick(PointKey, row), _pick(Count, row)) for row in rows
         ]
 
+    def points(self, purpose: Purpose) -> list[tuple[EvaluationRow, int, Point]]:
+        """Everything counted for one purpose, with all strata, at the newest step of each evaluation, and that step."""
+        rows = self.rows(
+            "SELECT e.run_id, e.checkpoint, e.test_seed, e.examples AS examples_asked, e.positions, e.extension, "
+            "e.purpose, p.*, c.stratum, c.units, c.exact, c.tokens, c.tokens_correct "
+            "FROM (SELECT evaluation_id, MAX(step) AS step FROM points GROUP BY evaluation_id) newest "
+            "JOIN evaluations e ON e.id = newest.evaluation_id "
+            "JOIN points p ON p.evaluation_id = newest.evaluation_id AND p.step = newest.step "
+            "JOIN counts c ON c.evaluation_id = p.evaluation_id AND c.step = p.step AND c.test_set = p.test_set "
+            "AND c.length = p.length AND c.axis = p.axis AND c.axis_value = p.axis_value "
+            "WHERE e.purpose = ? "
+            "ORDER BY e.run_id, e.id, p.test_set, p.axis, p.axis_value, p.length, c.stratum",
+            [purpose],
+        )
+        found: dict[tuple[str, PointKey], list[dict[str, Any]]] = {}
+        for row in rows:
+            found.setdefault((row["evaluation_id"], _pick(PointKey, row)), []).append(row)
+        return [(_evaluation(own[0] | {"id": own[0]["run_id"]}), own[0]["step"], _point(own)) for own in found.values()]
+
+    def environments(self) -> dict[str, EnvironmentRow]:
+        """Where runs were computed, by the ids that runs name."""
+        return {row["id"]: _pick(EnvironmentRow, row) for row in self.rows("SELECT * FROM environments ORDER BY id")}
+
     def evaluations(self, run_id: str) -> list[EvaluationRow]:
         """The ways in which a run was tested."""
         rows = self.rows("SELECT * FROM evaluations WHERE run_id = ? ORDER BY checkpoint, id", [run_id])
@@ -185,6 +215,11 @@ def _evaluation(row: dict[str, Any]) -> EvaluationRow:
 
 def _summed_point(row: dict[str, Any]) -> Point:
     counts = (Count("", row["units"], row["exact"], row["tokens"], row["tokens_correct"]),)
+    return Point(_pick(PointKey, row), row["examples"], row["sha256"], counts, row["chance"], row["input_blind"])
+
+
+def _point(rows: list[dict[str, Any]]) -> Point:
+    row, counts = rows[0], tuple(_pick(Count, row) for row in rows)
     return Point(_pick(PointKey, row), row["examples"], row["sha256"], counts, row["chance"], row["input_blind"])
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from algolen.errors import UserError
 from algolen.identity import content_hash
@@ -13,6 +14,14 @@ Status = Literal["pending", "running", "done", "failed", "diverged", "interrupte
 Ending = Literal["done", "failed", "diverged", "interrupted"]
 Checkpoint = Literal["last", "best", "training"]
 Purpose = Literal["report", "development"]
+
+TRIAL_SEEDS_FROM = 100
+"""Runs with a seed from here up are trials: recipes are chosen by them, on development sets; reports leave them out."""
+
+
+def is_trial(seed: int) -> bool:
+    """Whether runs of that seed are trials."""
+    return seed >= TRIAL_SEEDS_FROM
 
 
 class Conflict(UserError):
@@ -52,6 +61,14 @@ class EnvironmentRow:
     @property
     def id(self) -> str:
         return content_hash(dataclasses.asdict(self))
+
+    @property
+    def machine(self) -> tuple[object, ...]:
+        """What decides how sums are rounded: the same run comes out the same where this is the same."""
+        return (
+            self.torch, self.platform, self.device, self.device_name, self.threads, bool(self.compiled),
+            self.stack_width,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +159,8 @@ class ArtifactRow:
 class Claim:
     """What became of asking for a run: it is ours, it is done already, or a living worker holds it.
 
-    owner and heartbeat_age (in seconds) tell who holds it; previous and step, where it was taken over from.
+    owner and heartbeat_age (in seconds) tell who holds it; previous and step, where it was taken over from; row, what
+    was recorded of it before.
     """
 
     outcome: Literal["claimed", "done", "held"]
@@ -152,6 +170,7 @@ class Claim:
     heartbeat_age: float | None = None
     previous: Status | None = None
     step: int = 0
+    row: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +200,10 @@ class RunRow:
     greedy: bool
     environment_id: str | None
     shipped: bool
+
+    @property
+    def trial(self) -> bool:
+        return is_trial(self.seed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,14 +24,15 @@ class Store(Claims, Writing, Reading):
     """
 
     @classmethod
-    def open(cls, path: str | Path, create: bool = False) -> Store:
+    def open(cls, path: str | Path, create: bool = False, read_only: bool = False) -> Store:
         """Open a database file, bringing an older schema up to date; with `create`, make it if it is not there.
 
-        Raises UserError where there is none, where the file is something else, and where a newer algolen made it.
+        With `read_only` nothing can be written, and an older schema stays. Raises UserError where there is no file,
+        where it is something else, and where a newer algolen made it.
         """
-        store = cls(connect(Path(path), create), Path(path))
+        store = cls(connect(Path(path), create, read_only), Path(path))
         try:
-            store._settle_schema(create)
+            store._settle_schema(create, read_only)
         except BaseException:
             store._connection.close()
             raise
@@ -49,8 +50,8 @@ class Store(Claims, Writing, Reading):
     ) -> None:
         self.close()
 
-    def _settle_schema(self, create: bool) -> None:
-        if self._lacks_steps(create):
+    def _settle_schema(self, create: bool, read_only: bool) -> None:
+        if self._lacks_steps(create) and not read_only:
             # Under the lock it looks again: of several processes that got here, the first does it all.
             with self.transaction():
                 SCHEMA.apply(self.db)

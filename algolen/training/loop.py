@@ -20,7 +20,7 @@ from algolen.model import Transformer
 from algolen.training.data import TrainingData
 from algolen.training.step import Stepper
 
-CURVE_POINTS = 500
+CURVE_POINTS = 200
 """About how many points of the training loss are kept."""
 
 

@@ -38,6 +38,7 @@ def commands() -> list[str]:
         ["report", "--json"],
         ["report", "--csv"],
         ["runs"],
+        ["compare", "experiments.sqlite", "experiments.sqlite"],
         ["show", "", "--toml"],
         ["train", "-h"],
     ],
@@ -65,7 +66,19 @@ def test_the_program_exits_with_the_code_of_the_command(tmp_path: Path) -> None:
 
 
 def test_the_commands_are_those_of_the_manual() -> None:
-    assert set(commands()) >= {"train", "report", "runs", "show", "eval", "sample", "tasks", "encodings", "doctor"}
+    assert set(commands()) >= {
+        "train",
+        "study",
+        "report",
+        "runs",
+        "show",
+        "eval",
+        "compare",
+        "sample",
+        "tasks",
+        "encodings",
+        "doctor",
+    }
 
 
 @pytest.mark.parametrize("command", commands())

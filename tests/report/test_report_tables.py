@@ -217,7 +217,7 @@ def test_what_an_encoding_stands_for_and_where_greedy_decoding_differs_is_noted(
 def test_a_report_can_be_of_one_config_or_one_run(filled: Filled) -> None:
     three_seeds(filled)
     hash = filled.config(pe="coupling")
-    (table,) = report(filled.store, config=hash).tables
+    (table,) = report(filled.store, configs=[hash]).tables
     assert [(row.name, len(row.seeds)) for row in table.rows] == [("coupling", 3)]
     (table,) = report(filled.store, run=f"{hash[:8]}-1").tables
     assert [seed.run.id for seed in table.rows[0].seeds] == [f"{hash}-1"]
