@@ -19,7 +19,7 @@ from algolen.evaluation.test_sets import TestSet
 from algolen.experiment import Experiment
 from algolen.listener import Listener
 from algolen.model import Transformer
-from algolen.recording import FIXED, Recorder, config_row, point_key, stored_point
+from algolen.recording import FIXED, IN_DISTRIBUTION_LOSS, Recorder, config_row, point_key, stored_point
 from algolen.store import (
     Checkpoint,
     Claim,
@@ -65,8 +65,7 @@ class Runner:
         """
         config = self.experiment.config
         run_id = config.run_id(seed)
-        if self.folder.exists() and not self.folder.is_dir():
-            raise UserError(f"checkpoints go to the folder '{self.folder}', but that is a file; move it away")
+        check_folder(self.folder)
         model = self.experiment.model(seed, self.device)
         data = self.experiment.data(seed, self.device)
         self.store.add_config(config_row(self.experiment))
@@ -90,11 +89,11 @@ class Runner:
                 return Outcome(run_id, seed, "done")
             if not self._checkpoint(run_id, "last").exists():
                 raise self._no_checkpoint(run_id, "last")
-        if not (self.retrain and claim.previous == "done"):
-            return self._execute(run_id, seed, model, data, owner)
-        forget(self.folder / run_id)
+        again = self.retrain and claim.previous == "done"
+        if again:
+            forget(self.folder / run_id)
         outcome = self._execute(run_id, seed, model, data, owner, claim)
-        return replace(outcome, compared=outcome.status == "done")
+        return replace(outcome, compared=again and outcome.status == "done")
 
     def _execute(
         self,
@@ -103,9 +102,9 @@ class Runner:
         model: Transformer,
         data: TrainingData,
         owner: str,
-        retaken: Claim | None = None,
+        claim: Claim,
     ) -> Outcome:
-        """Trains and sweeps what was claimed; `retaken` is the claim of a run that was done before."""
+        """Trains and sweeps what was claimed."""
         recorder = Recorder(self.experiment, self.store, self.folder, model, self.listener, run_id, owner)
         training = Training(
             model,
@@ -118,6 +117,7 @@ class Runner:
         )
         progress = Progress()
         try:
+            self._leave_what_others_wrote(run_id, claim)
             with self._remade(run_id):
                 training.resume()
             self.listener.training(run_id, seed, _parameters(model), training.progress.step, data.steps)
@@ -131,9 +131,9 @@ class Runner:
             self._end(run_id, seed, owner, "interrupted", "stopped at once", training.progress)
             raise
         except Conflict as error:
-            if retaken is None:
+            if not (self.retrain and claim.previous == "done"):
                 return self._end(run_id, seed, owner, "failed", str(error), training.progress)
-            return self._keep_what_was(retaken, seed, error)
+            return self._keep_what_was(claim, seed, error)
         except Exception as error:
             reason = str(error) if isinstance(error, UserError) else _reason(error)
             outcome = self._end(run_id, seed, owner, "failed", reason, training.progress)
@@ -155,6 +155,26 @@ class Runner:
         forget(self.folder / claim.run_id)
         reason = f"{error}; to keep what this machine computes, train into a database of its own with --db"
         return Outcome(claim.run_id, seed, "failed", reason)
+
+    def _leave_what_others_wrote(self, run_id: str, claim: Claim) -> None:
+        """Forgets the checkpoints of an unfinished run where they come from a training that the store knows nothing of
+        (into another database of the same folder, say): going on from there, its record would have a gap."""
+        path = self._checkpoint(run_id, "last")
+        if claim.previous == "done" or not path.exists():
+            return
+        with self._remade(run_id):
+            step = int(checkpoint.read(path, torch.device("cpu")).facts.get("step", -1))
+        written = {artifact.kind: artifact.sha256 for artifact in self.store.artifacts(run_id)}
+        if hashlib.sha256(path.read_bytes()).hexdigest() == written.get("last checkpoint"):
+            return
+        # A process that was killed between writing a checkpoint and saying so had stored the look at that step.
+        if any(point.step == step for point in self.store.curve(run_id, IN_DISTRIBUTION_LOSS)):
+            return
+        forget(self.folder / run_id)
+        self.listener.noted(
+            f"run {run_id}: {path} is at step {step:,} of a training that {self.store.path} has no record of; "
+            "training from the start"
+        )
 
     def _checkpoint(self, run_id: str, kind: str) -> Path:
         return self.folder / run_id / f"{kind}.safetensors"
@@ -258,6 +278,14 @@ def _reason(error: Exception) -> str:
     """An error in one line of bearable length."""
     line = " ".join(f"{type(error).__name__}: {error}".split())
     return line if len(line) <= 500 else line[:499] + "…"
+
+
+def check_folder(folder: Path) -> None:
+    """Raises UserError if no checkpoints can be put into a folder of that name."""
+    if folder.is_symlink() and not folder.exists():
+        raise UserError(f"checkpoints go to the folder '{folder}', but that is a link to what is not there; mend it")
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"checkpoints go to the folder '{folder}', but that is a file; move it away")
 
 
 def forget(folder: Path) -> None:

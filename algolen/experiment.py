@@ -160,6 +160,17 @@ def check(experiment: Experiment) -> None:
         )
     if config.train.progressive and config.model.loops == 1:
         raise UserError("train.progressive trains on a part of the model's loops, and there is one: set model.loops")
+    if config.train.warmup + config.train.cooldown > experiment.steps and config.train.cooldown:
+        raise UserError(
+            f"train.warmup={config.train.warmup} and train.cooldown={config.train.cooldown} do not fit into "
+            f"{experiment.steps:,} steps"
+        )
+    most = config.train.progressive_most
+    if most is not None and most > config.model.loops:
+        raise UserError(
+            f"train.progressive_most={most} limits nothing where there are {config.model.loops} loops: "
+            f"--set train.progressive_most={config.model.loops}"
+        )
     check_kinds(task, evaluation.test_sets)
     for length in config.train_lengths:
         check_length(task, length, "--train-lengths")

@@ -17,6 +17,9 @@ class Listener:
     def training(self, run_id: str, seed: int, parameters: int, at_step: int, steps: int) -> None:
         """A run begins, or goes on at a step."""
 
+    def noted(self, text: str) -> None:
+        """Something that a user should know."""
+
     def stepped(self, step: int, loss: float | None) -> None:
         """A step was made; its loss only where it was read anyway."""
 
@@ -48,6 +51,10 @@ class Listeners(Listener):
     def training(self, run_id: str, seed: int, parameters: int, at_step: int, steps: int) -> None:
         for listener in self.listeners:
             listener.training(run_id, seed, parameters, at_step, steps)
+
+    def noted(self, text: str) -> None:
+        for listener in self.listeners:
+            listener.noted(text)
 
     def stepped(self, step: int, loss: float | None) -> None:
         for listener in self.listeners:

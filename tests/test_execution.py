@@ -115,3 +115,56 @@ def test_the_processor_is_recorded_with_the_instructions_that_torch_uses_on_it(t
     ((name,),) = rows(trained, "SELECT device_name FROM environments")
     processor, _, instructions = str(name).rpartition(", ")
     assert processor and instructions == torch.backends.cpu.get_cpu_capability()
+
+
+# Checkpoints that other databases know of -----------------------------------------------------------------------------
+
+
+def everything(folder: Path, name: str) -> list[list[tuple[object, ...]]]:
+    """Curves, counts and the state of the runs of a database."""
+    connection = sqlite3.connect(folder / name)
+    try:
+        return [
+            connection.execute(sql).fetchall()
+            for sql in (
+                "SELECT * FROM curves ORDER BY 1, 2, 3",
+                "SELECT * FROM counts ORDER BY 1, 2, 3, 4, 5, 6, 7",
+                "SELECT id, status, step FROM runs",
+            )
+        ]
+    finally:
+        connection.close()
+
+
+def test_a_new_database_trains_from_the_start_what_another_of_the_folder_has_trained(trained: CommandLine) -> None:
+    done = trained(*SMOKE, "--db", "other.sqlite")
+    assert done.code == 0
+    assert "a training that other.sqlite has no record of; training from the start" in done.stderr
+    assert everything(trained.folder, "other.sqlite") == everything(trained.folder, "experiments.sqlite")
+    assert everything(trained.folder, "other.sqlite")[0]
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_run_goes_on_from_its_own_checkpoint_only(trained: CommandLine, recorded: bool) -> None:
+    whole = everything(trained.folder, "experiments.sqlite")
+    connection = sqlite3.connect(trained.folder / "experiments.sqlite")
+    with connection:
+        # As if it had been stopped: just before the last checkpoint was recorded, or long before.
+        connection.execute("UPDATE runs SET status = 'interrupted', step = 20")
+        connection.execute("DELETE FROM artifacts")
+        if not recorded:
+            connection.execute("DELETE FROM curves WHERE step > 20")
+    connection.close()
+    done = trained(*SMOKE)
+    assert done.code == 0
+    assert ("trained before" in done.stderr) == recorded
+    assert ("training from the start" in done.stderr) != recorded
+    assert everything(trained.folder, "experiments.sqlite") == whole
+
+
+def test_checkpoints_cannot_go_through_a_link_to_nothing(algolen: CommandLine) -> None:
+    (algolen.folder / "runs").symlink_to("nowhere")
+    done = algolen(*SMOKE)
+    assert done.code == 2
+    assert "'runs'" in done.stderr and "a link to what is not there" in done.stderr
+    assert [path.name for path in algolen.folder.iterdir()] == ["runs"]

@@ -61,7 +61,7 @@ def run(arguments: Sequence[str]) -> int:
         return _say("interrupted", 130)
     except BrokenPipeError:
         sys.stderr.close()
-        return 1
+        return 128 + 13  # as shells have it: SIGPIPE
     except typer.Exit as error:
         return error.exit_code
     except Exception as error:

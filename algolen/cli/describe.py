@@ -6,6 +6,7 @@ import inspect
 import itertools
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -70,8 +71,13 @@ def greedy_facts(pairs: Sequence[dict[str, Any]], other: str) -> dict[str, list[
             lines["greedy"].append(f"no with {pair[other]}: {pair['reason']}")
         elif pair["greedy"] == "refused":
             lines["refused"].append(f"{pair[other]}: {pair['reason']}")
+    told_by = Counter(_told(change) for pair in pairs for change in pair["changed_by"])
+    everywhere = [told for told, count in told_by.items() if count > 1 and told[1] == "refused" and told[2]]
+    lines["refused"] += [f"all where {' and '.join(settings)}: {reason}" for settings, _, reason in everywhere]
     for pair in pairs:
         for change in pair["changed_by"]:
+            if _told(change) in everywhere:
+                continue
             where = f"{pair[other]} where {' and '.join(change['settings'])}"
             told = f"{where}: {change['reason']}" if change["reason"] else where
             if change["greedy"] == "refused":
@@ -79,6 +85,11 @@ def greedy_facts(pairs: Sequence[dict[str, Any]], other: str) -> dict[str, list[
             else:
                 lines["greedy"].append(f"{change['greedy']} with {told}")
     return {name: told for name, told in lines.items() if told}
+
+
+def _told(change: Mapping[str, Any]) -> tuple[tuple[str, ...], str, str]:
+    """What tells changes apart, but for whom they concern."""
+    return tuple(change["settings"]), change["greedy"], change["reason"] or ""
 
 
 def print_rows(

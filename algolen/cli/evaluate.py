@@ -73,7 +73,9 @@ def evaluate(
         with Listener(err) as listener:
             runner = Runner(asked, store, Path(db).parent / "runs", where, listener)
             added = runner.sweep_checkpoint(row.id, checkpoint)
-        err.print(f"run {row.id}: {added} test sets swept, {len(asked.test_sets()) - added} were there")
+        err.print(
+            f"run {row.id}: {added} test set{'s' * (added != 1)} swept, {len(asked.test_sets()) - added} were there"
+        )
         common.print_reports(store, asked.evaluation.test_sets, as_json, checkpoint, run=row.id)
     return 0
 

@@ -57,6 +57,9 @@ class Listener(listener.Listener):
         self.console.print(f"seed {seed}  run {run_id}  {parameters:,} parameters, {steps:,} steps{going_on}")
         self._new(f"seed {seed}  training", steps, at_step)
 
+    def noted(self, text: str) -> None:
+        self.console.print(text, markup=False, soft_wrap=True)
+
     def stepped(self, step: int, loss: float | None) -> None:
         self.at = step
         if self.live and self.task is not None:

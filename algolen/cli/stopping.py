@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 
 class Stop:
@@ -28,14 +28,17 @@ class Stop:
         if self.signal:
             raise KeyboardInterrupt
         self.signal = number
-        print("stopping after this step; once more to stop at once", file=sys.stderr)
+        with suppress(OSError):  # the terminal may be gone
+            print("stopping after this step; once more to stop at once", file=sys.stderr, flush=True)
 
 
 @contextmanager
 def signals() -> Iterator[Stop]:
-    """Turns the first Ctrl-C or SIGTERM into a request to stop after the step; the second stops at once."""
+    """Turns the first Ctrl-C, SIGTERM or SIGHUP (a closed terminal) into a request to stop after the step; the second
+    stops at once."""
     stop = Stop()
-    before = {number: signal.signal(number, stop.note) for number in (signal.SIGINT, signal.SIGTERM)}
+    known = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, stop.note) for number in known}
     try:
         yield stop
     finally:

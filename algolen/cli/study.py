@@ -98,8 +98,10 @@ class _Job:
     def run(self, processes: int, trials: bool, as_json: bool) -> int:
         """Trains what is missing, alone or with workers, and prints what came out."""
         from algolen.cli import study_tables
+        from algolen.execution import check_folder
         from algolen.store import Store
 
+        check_folder(self.db.parent / "runs")
         with Store.open(self.db, create=True) as store:
             with signals() as stop:
                 well = self._supervise(store, processes, stop) if processes > 1 else self._alone(store, stop)

@@ -115,7 +115,7 @@ def _train(
 ) -> int:
     from algolen.cli.announce import announce, describe
     from algolen.cli.progress import Listener
-    from algolen.execution import Runner
+    from algolen.execution import Runner, check_folder
     from algolen.listener import Listeners
     from algolen.store import Store, is_trial
 
@@ -128,6 +128,7 @@ def _train(
     if dry_run:
         common.print_json(plan) if as_json else announce(common.console(), plan)
         return 0
+    check_folder(db.parent / "runs")
     outcomes: list[Outcome] = []
     with Store.open(db, create=True) as store:
         announce(err, plan)

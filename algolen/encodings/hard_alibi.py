@@ -15,9 +15,7 @@ from algolen.errors import Refusal
 
 @dataclass(frozen=True)
 class HardAlibiOptions:
-    masked: Annotated[
-        int | None, Field(ge=1, description="heads that are masked; none: half of them, as published")
-    ] = None
+    masked: Annotated[int | None, Field(ge=1, description="heads that are masked; none: half of them")] = None
 
 
 class HardAlibi(Encoding):

@@ -7,10 +7,10 @@ from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
 from algolen.batch import Batch
-from algolen.encodings.base import Shape
+from algolen.encodings.base import Drawn, Shape
 from algolen.encodings.selections import SharedBy, own_tokens, selected
 from algolen.errors import Refusal
 from algolen.phase import Phase
@@ -78,6 +78,11 @@ class DrawsDistances:
             self.shape.layers,
             sides,
         )
+
+    def streams(self, drawn: Drawn) -> dict[str, Tensor]:
+        """What distances from the first token are taken for in the first layer, behind and, where drawn, ahead."""
+        behind_BST = 1 + drawn.noise[:, 0]
+        return {"distances": nn.functional.pad(behind_BST, (1, 0)).transpose(1, 2)}
 
 
 def by_distance(drawn_BLST: Tensor) -> Tensor:

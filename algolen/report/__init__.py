@@ -136,6 +136,8 @@ def _nothing_tested(
         ("test set", test_set, store.known("test_set")),
         ("checkpoint", checkpoint, store.known("checkpoint")),
     ):
+        # What is looked at while training is never reported.
+        known = [one for one in known if one != "training"]
         if known and name not in known:
             return unknown(kind, name, known)
     if pe and "@" in pe:

@@ -10,6 +10,9 @@ from typing import Any
 from algolen.lengths import show
 from algolen.store import ConfigRow
 
+SHORT_HASH = 8
+"""Digits of a plug-in's hash that tell one version of it from another."""
+
 Options = Mapping[str, str]
 """Options by the name users set them with, as text."""
 
@@ -45,7 +48,7 @@ def _flat(config: ConfigRow) -> tuple[Options, Options]:
             encoding[rest] = value
         elif section in ("versions", "plugins"):
             side = encoding if rest in members else other
-            side[f"{rest}.{section.removesuffix('s')}"] = value
+            side[f"{rest}.{section.removesuffix('s')}"] = value if section == "versions" else value[:SHORT_HASH]
         else:
             other[f"{config.task}.{rest}" if section == "task_options" else name] = value
     # How a step was computed is recorded in a config but is no part of what it is.

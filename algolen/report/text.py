@@ -27,7 +27,7 @@ def probability(value: float) -> str:
     """A baseline: two decimals, or its order of magnitude where that is all there is to say."""
     if value == 0:
         return "<1e-99"  # 10 to the minus length is below what a float holds
-    return f"{value:.2f}" if value >= 0.01 else f"{value:.0e}"
+    return fraction(value) if value >= 0.01 else f"{value:.0e}"
 
 
 def factor(value: float) -> str:

@@ -41,5 +41,5 @@ def destination(mode: str, project: str | None, folder: Path) -> Destination | N
     bad = [character for character in _NOT_IN_A_PROJECT if character in name]
     if bad or not 0 < len(name) <= _LONGEST_PROJECT or not name.isprintable():
         why = f"has no place for {' '.join(bad)}" if bad else f"has 1 to {_LONGEST_PROJECT} printable characters"
-        raise UserError(f"--wandb-project '{name}': the name of a W&B project {why}")
+        raise UserError(f"--wandb-project {name!r}: the name of a W&B project {why}")
     return Destination(mode, name, folder)

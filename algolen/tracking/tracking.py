@@ -187,7 +187,7 @@ class Tracking(Listener):
         if process in self._kept:
             hint = f"; {self._how_to_send('what there is', [process])}"
         elif self.destination.mode == "online":
-            hint = "; `wandb login` logs in, --wandb offline keeps the log here"
+            hint = "; `wandb login` logs in where that is missing, --wandb offline keeps the log here"
         shown = reason.rstrip(".") if len(reason) <= LONGEST_REASON else reason[: LONGEST_REASON - 1] + "…"
         self._say(f"{shown}. Nothing more is logged there; training is not affected{hint}")
 
@@ -207,7 +207,10 @@ class Tracking(Listener):
     def _say_where(self) -> None:
         """Where logs lie that have not been sent, and how to send them; not where something else was said already."""
         late = [process for process in self._processes if process not in self._finished]
-        if self._failed or not self._processes:
+        if self._failed:
+            return
+        if not self._processes:
+            self._say("nothing was trained or tested, so nothing is logged")
             return
         if late:
             self._say(f"not done in time and ended; {self._how_to_send('what there is', late)}")

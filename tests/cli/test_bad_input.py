@@ -112,6 +112,15 @@ def foreign_checkpoint(line: CommandLine) -> None:
     write(path, Checkpoint({"model.x": torch.zeros(1)}, {"run": "0123456789abcdef-0", "step": "60"}))
 
 
+def interrupted(line: CommandLine) -> None:
+    db = line.folder / "experiments.sqlite"
+    for table in ("counts", "points"):
+        where = "evaluation_id IN (SELECT id FROM evaluations WHERE purpose = 'report')"
+        sqlite(db, f"DELETE FROM {table} WHERE {where}")
+    sqlite(db, "DELETE FROM evaluations WHERE purpose = 'report'")
+    sqlite(db, "UPDATE runs SET status = 'interrupted', step = 20")
+
+
 def second_seed(line: CommandLine) -> None:
     assert line(*SMOKE, "--seeds", "1").code == 0
 
@@ -298,6 +307,12 @@ DATABASES = [
 ]
 
 RUNS = [
+    trained(
+        "a report of a run that was not tested",
+        "report",
+        says=("none of 1 run (1 interrupted) is done and was tested",),
+        prepare=interrupted,
+    ),
     trained("unknown run", "show", "ffff", says=("unknown run 'ffff'", RUN)),
     trained("mistyped run", "show", f"0{RUN}", says=(f"unknown run '0{RUN}'", f"did you mean '{RUN}'?")),
     trained("eval of an unknown run", "eval", "ffff", "--test-lengths", "5", says=("unknown run 'ffff'", RUN)),
@@ -348,7 +363,21 @@ TRACKING = [
     train("a project without a name", "--wandb", "online", "--wandb-project", "", says=("''", "1 to 128")),
 ]
 
-CASES = [*COMMANDS, *NAMES, *LENGTHS, *OPTIONS, *FILES, *PLUGINS, *DATABASES, *RUNS, *TRACKING]
+STEPS = [
+    train(
+        "a cooldown longer than training",
+        "--set", "train.schedule=constant", "--set", "train.cooldown=56",
+        says=("train.warmup=5", "train.cooldown=56", "60 steps"),
+    ),
+    train(
+        "a limit on more loops than there are",
+        "--set", "model.loops=2", "--set", "train.progressive=1", "--set", "train.progressive_most=3",
+        says=("train.progressive_most=3", "--set train.progressive_most=2"),
+    ),
+    train("runs is a file", says=("'runs'", "is a file; move it away"), runs="x"),
+]  # fmt: skip
+
+CASES = [*STEPS, *COMMANDS, *NAMES, *LENGTHS, *OPTIONS, *FILES, *PLUGINS, *DATABASES, *RUNS, *TRACKING]
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CASES])

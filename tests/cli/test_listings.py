@@ -204,3 +204,9 @@ def test_settings_of_what_is_not_there_are_an_error_with_the_nearest_name(algole
     done = algolen("settings", "flip-flap")
     assert done.code == 2
     assert "did you mean 'flip-flop'" in done.stderr
+
+
+def test_an_option_that_is_refused_whatever_the_task_is_named_once(algolen: CommandLine) -> None:
+    shown = " ".join(algolen("encodings", "randomized-alibi").stdout.split())
+    assert shown.count("draws the distances of keys ahead") == 1
+    assert "refused all where randomized-alibi.sides=separate" in shown

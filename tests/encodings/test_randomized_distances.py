@@ -282,3 +282,12 @@ def test_a_selection_for_keys_ahead_is_refused_where_none_are_seen(kind: type[En
     pe.check(building.task(), [3], causal=False)
     with pytest.raises(Refusal, match=rf"--set {kind.name}\.sides=mirrored"):
         pe.check(building.task(), [3], causal=True)
+
+
+def test_what_is_shown_of_the_draws_are_the_distances_from_the_first_token(kind: type[Encoding]) -> None:
+    encoding, batch = build(kind, SHAPE, sides="separate"), batch_of(torch.ones(3, 7, dtype=torch.bool))
+    drawn = own(encoding, batch)
+    shown_BTS = encoding.streams(drawn)["distances"]
+    assert shown_BTS.shape == (3, 7, 2)
+    assert (shown_BTS[:, 0] == 0).all()
+    assert torch.equal(shown_BTS[:, 1:], (drawn.noise[:, 0] + 1).transpose(1, 2))

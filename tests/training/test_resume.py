@@ -99,7 +99,7 @@ def test_a_run_killed_again_and_again_ends_bit_for_bit_where_the_uninterrupted_o
     assert_same(tmp_path, uninterrupted)
 
 
-@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_an_interrupted_run_keeps_what_there_is_says_how_to_go_on_and_goes_on(
     tmp_path: Path, uninterrupted: Path, sign: signal.Signals, code: int
 ) -> None:
