@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from importlib import metadata
 from pathlib import Path
@@ -31,8 +32,6 @@ def doctor(db: Database = common.DATABASE, as_json: AsJson = False) -> int:
 
 
 def _facts(db: Path) -> tuple[dict[str, Any], list[str]]:
-    import os
-
     import torch
 
     facts: dict[str, Any] = {"algolen": __version__, "python": platform.python_version()}
@@ -57,6 +56,10 @@ def _database(db: Path) -> tuple[dict[str, Any], list[str]]:
         troubles.append(f"{db} is on a network file system: keep few writers, it has no write-ahead log there")
     if not db.exists():
         facts["runs"] = "no database yet; `algolen train` makes one"
+        if not folder.is_dir():
+            troubles.append(f"no folder {db.parent} to put the database {db.name} in")
+        elif not os.access(folder, os.W_OK):
+            troubles.append(f"the folder {db.parent} cannot be written to")
         return facts, troubles
     try:
         with Store.open(db) as store:

@@ -298,6 +298,11 @@ def test_doctor_finds_fault_with_a_database_that_is_none(algolen: CommandLine) -
     assert (found.code, "trouble  notes.txt is not an SQLite database" in found.stdout) == (1, True)
 
 
+def test_doctor_finds_fault_with_a_place_where_no_database_can_be_made(algolen: CommandLine) -> None:
+    found = algolen("doctor", "--db", "nowhere/x.sqlite")
+    assert (found.code, "no folder nowhere to put the database x.sqlite in" in found.stdout) == (1, True)
+
+
 def test_doctor_makes_no_database(algolen: CommandLine) -> None:
     assert "no database yet" in algolen("doctor").stdout
     assert algolen.files() == {}
