@@ -75,7 +75,9 @@ def test_a_study_that_was_killed_goes_on_by_the_same_command_and_comes_out_the_s
     (tiny.folder / "whole").mkdir()
     assert tiny(*STUDY, "--db", "whole/experiments.sqlite").code == 0
     with started(tiny.folder, *STUDY) as process:
-        wait_for(stands(rows, "SELECT 1 FROM v_runs WHERE pe = 'nope' AND seed = 1 AND step BETWEEN 20 AND 60"))
+        # Not before there is a checkpoint to go on from.
+        seen = "SELECT 1 FROM v_runs JOIN artifacts ON run_id = run WHERE pe = 'nope' AND seed = 1"
+        wait_for(stands(rows, f"{seen} AND kind = 'last checkpoint'"))
         process.kill()
         process.wait()
     assert rows("SELECT seed, status FROM runs ORDER BY seed") == [(0, "done"), (1, "running")]
