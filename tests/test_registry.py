@@ -237,7 +237,7 @@ def test_a_plugin_trains_and_is_swept_again_like_the_others(plugged: CommandLine
         "scaled": hashlib.sha256(SCALED.encode()).hexdigest(),
     }
     again = plugged("eval", plugged.run, "--test-lengths", "9", "--examples", "100", *PLUGGED)
-    assert (again.code, "1 test sets swept" in again.stderr) == (0, True)
+    assert (again.code, "1 test set swept" in again.stderr) == (0, True)
 
 
 def test_another_source_is_another_run(plugged: CommandLine) -> None:
