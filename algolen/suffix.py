@@ -37,10 +37,35 @@ def suffix_batch(
     picked_BT = (index_T + after_prompt_BT + after_answer_BT).clamp(max=column_BC.shape[1] - 1)
     tape_BT = column_BC.gather(1, picked_BT)
 
-    valid_BT = index_T[:-1] < stop_B1
-    scored_BT = valid_BT & (index_T[:-1] > length_B1)
-    tokens_BT = torch.where(valid_BT, tape_BT[:, :-1], PADDING)
     shortest = int(lengths_B.min())
+    return fed_back(
+        task,
+        tape_BT,
+        answered_from_B1=length_B1 + 1,
+        stop_B1=stop_B1,
+        size_B1=length_B1,
+        stratum_B=stratum_B,
+        padded=shortest != longest,
+        predicted_from=shortest + 1,
+    )
+
+
+def fed_back(
+    task: Task,
+    tape_BT: Tensor,
+    answered_from_B1: Tensor,
+    stop_B1: Tensor,
+    size_B1: Tensor,
+    stratum_B: Tensor,
+    padded: bool,
+    predicted_from: int,
+) -> Batch:
+    """The batch of tapes, each one token longer than what is read: all from place `answered_from`, where the first
+    token of the answer is predicted, up to `stop` is trained and scored, as one unit."""
+    index_T = torch.arange(tape_BT.shape[1] - 1, device=tape_BT.device)
+    valid_BT = index_T < stop_B1
+    scored_BT = valid_BT & (index_T >= answered_from_B1)
+    tokens_BT = torch.where(valid_BT, tape_BT[:, :-1], PADDING)
     return Batch(
         tokens_BT=tokens_BT,
         targets_BT=tape_BT[:, 1:].contiguous(),
@@ -49,10 +74,10 @@ def suffix_batch(
         unit_BT=scored_BT.long() - 1,
         stratum_BT=stratum_B[:, None] * scored_BT,
         valid_BT=valid_BT,
-        size_BA=length_B1,
-        structure=task.structure(tokens_BT, length_B1),
-        padded=shortest != longest,
-        predicted_from=shortest + 1,
+        size_BA=size_B1,
+        structure=task.structure(tokens_BT, size_B1),
+        padded=padded,
+        predicted_from=predicted_from,
     )
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from algolen.batch import Batch, Structure
 from algolen.errors import UserError
 from algolen.random import Random
+from algolen.suffix import fed_back
 from algolen.task import PADDING, Layout, Task
 
 SYMBOLS = ("[PAD]", "[EOS]", "+", "=", *"0123456789")
@@ -191,21 +192,14 @@ class Addition(Task):
         longest = int(lengths_B.max())
         tape_BT = self._write(numbers_BNW, widths_BN, self.tape_length(longest) + 1)
 
-        index_T = torch.arange(tape_BT.shape[1] - 1, device=tape_BT.device)
         stop_B1 = widths_BN.sum(dim=1, keepdim=True) + (self.operands + 1)
-        valid_BT = index_T < stop_B1
-        scored_BT = valid_BT & (index_T >= stop_B1 - widths_BN[:, -1:] - 1)
-        tokens_BT = torch.where(valid_BT, tape_BT[:, :-1], PADDING)
-        return Batch(
-            tokens_BT=tokens_BT,
-            targets_BT=tape_BT[:, 1:].contiguous(),
-            trained_BT=scored_BT,
-            scored_BT=scored_BT,
-            unit_BT=scored_BT.long() - 1,
-            stratum_BT=stratum_B[:, None] * scored_BT,
-            valid_BT=valid_BT,
-            size_BA=size_B1,
-            structure=self.structure(tokens_BT, size_B1),
+        return fed_back(
+            self,
+            tape_BT,
+            answered_from_B1=stop_B1 - widths_BN[:, -1:] - 1,
+            stop_B1=stop_B1,
+            size_B1=size_B1,
+            stratum_B=stratum_B,
             padded=not self.padded or int(lengths_B.min()) != longest,
             predicted_from=self._shortest_prompt(int(lengths_B.min())),
         )

@@ -21,6 +21,7 @@ from algolen.phase import Phase
 from algolen.random import Random
 from algolen.tasks.addition import Addition
 from tests import building
+from tests.encodings.sites import batch_of
 
 MAPS: dict[str, tuple[type[Encoding], type]] = {
     "offset": (Offset, OffsetOptions),
@@ -41,28 +42,16 @@ def draws(count: int, seed: int = 0, first: int = 0) -> Random:
     return Random.of(seed, "positions", examples_B=torch.arange(first, first + count))
 
 
-def batch_of(coupled_BTA: Tensor, valid_BT: Tensor) -> Batch:
+def coupled(coupled_BTA: Tensor, valid_BT: Tensor) -> Batch:
     """A batch of which only the ids matter."""
-    zero_BT, none_BT = torch.zeros_like(valid_BT, dtype=torch.int64), torch.zeros_like(valid_BT)
-    return Batch(
-        tokens_BT=zero_BT,
-        targets_BT=zero_BT,
-        trained_BT=none_BT,
-        scored_BT=none_BT,
-        unit_BT=zero_BT - 1,
-        stratum_BT=zero_BT,
-        valid_BT=valid_BT,
-        size_BA=torch.ones(len(valid_BT), 1, dtype=torch.int64),
-        structure=Structure(coupled_BTA=coupled_BTA * valid_BT[..., None]),
-        padded=True,
-    )
+    return batch_of(valid_BT, Structure(coupled_BTA=coupled_BTA * valid_BT[..., None]))
 
 
 def ragged(counts: Sequence[int], extra: int = 0) -> Batch:
     """For each count n a tape of n tokens whose coupled ids are 0, 1 … n − 1, padded on the right."""
     width = max(counts) + extra
     valid_BT = torch.arange(width) < torch.tensor(counts)[:, None]
-    return batch_of(torch.arange(width)[None, :, None].expand(len(counts), -1, 1), valid_BT)
+    return coupled(torch.arange(width)[None, :, None].expand(len(counts), -1, 1), valid_BT)
 
 
 def mapped(encoding: Encoding, batch: Batch, random: Random, phase: Phase = Phase.TRAINING) -> Tensor:
@@ -139,7 +128,7 @@ def test_a_table_without_room_leaves_the_first_start(name: str, start: str) -> N
 
 @every_start
 def test_examples_without_coupled_tokens_keep_id_0(start: str) -> None:
-    batch = batch_of(torch.zeros(5, 6, 1, dtype=torch.int64), torch.ones(5, 6, dtype=torch.bool))
+    batch = coupled(torch.zeros(5, 6, 1, dtype=torch.int64), torch.ones(5, 6, dtype=torch.bool))
     assert (mapped(build("coupling", 9, start), batch, draws(5)) == 0).all()
 
 
@@ -202,7 +191,7 @@ def test_every_example_draws_its_own_start_whoever_its_neighbours_are(name: str,
 def test_axes_draw_starts_of_their_own(start: str) -> None:
     tape_T = torch.arange(5)
     coupled_BTA = torch.stack([tape_T, 2 * tape_T], dim=-1).expand(3000, -1, -1)
-    batch = batch_of(coupled_BTA, torch.ones(3000, 5, dtype=torch.bool))
+    batch = coupled(coupled_BTA, torch.ones(3000, 5, dtype=torch.bool))
     shift_BA = mapped(build("coupling", 40, start), batch, draws(3000))[:, 1] - torch.tensor([1, 2])
     assert int(shift_BA[:, 0].max()) == 36
     assert int(shift_BA[:, 1].max()) == 32
