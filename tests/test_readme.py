@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -76,19 +78,24 @@ def test_every_path_of_the_readme_is_there() -> None:
         assert (ROOT / path).exists(), path
 
 
-def test_the_commands_of_the_readme_work_in_their_order(algolen: CommandLine) -> None:
+def test_the_commands_of_the_readme_work_in_their_order_and_leave_what_ships_as_it_is(
+    algolen: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (algolen.folder / "examples").symlink_to(ROOT / "examples")
+    shipped = Path(shutil.copy(ROOT / "experiments.sqlite", algolen.folder))
     ran = 0
     for line in TYPED:
         command, *arguments = shlex.split(line)
         if command == "sqlite3":
-            with sqlite3.connect("experiments.sqlite") as database:
+            with sqlite3.connect(arguments[-2]) as database:
                 assert database.execute(arguments[-1]).fetchall(), line
+        elif command == "export":
+            monkeypatch.setenv(*arguments[0].split("="))
         elif command == "algolen":
             if arguments[0] == "train" and "smoke" not in arguments and "--dry-run" not in arguments:
                 arguments.append("--dry-run")  # it takes minutes
             if "RUN" in arguments:
-                with sqlite3.connect("experiments.sqlite") as database:
+                with sqlite3.connect(os.environ["ALGOLEN_DB"]) as database:
                     run = database.execute("SELECT run FROM v_runs WHERE pe = 'coupling'").fetchone()[0]
                 arguments[arguments.index("RUN")] = run
             result = algolen(*arguments)
@@ -98,6 +105,7 @@ def test_the_commands_of_the_readme_work_in_their_order(algolen: CommandLine) ->
             continue
         ran += 1
     assert ran > 12
+    assert shipped.read_bytes() == (ROOT / "experiments.sqlite").read_bytes()
 
 
 def test_samples_are_shown_as_they_are(algolen: CommandLine) -> None:
