@@ -120,7 +120,11 @@ def client(process: subprocess.Popen[str]) -> int:
     found: list[int] = []
 
     def there() -> bool:
-        found[:] = [pid for pid in children(process.pid) if b"client.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        for pid in children(process.pid):
+            # A training has short-lived children too, which may end between the listing and the look.
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                if b"client.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    found.append(pid)
         return bool(found)
 
     until(there)
