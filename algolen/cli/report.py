@@ -15,8 +15,8 @@ def report(
     test_set: Annotated[str, typer.Option(help="Which test sets of the task.")] = "random",
     checkpoint: Annotated[str, typer.Option(help="Which checkpoint was tested: last, best or training.")] = "last",
     threshold: Annotated[float, typer.Option(help="Exact match from which a length counts as solved.")] = 0.95,
-    any_recipe: Annotated[
-        bool, typer.Option("--any-recipe", help="Don't part what differs in model or training; rows say what differs.")
+    same_recipe: Annotated[
+        bool, typer.Option("--same-recipe", help="A table for each model and training, instead of a mark on each row.")
     ] = False,
     trials: common.Trials = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON: an object a row, with raw counts.")] = False,
@@ -25,7 +25,7 @@ def report(
 ) -> None:
     """Compare encodings by length: exact match, horizons, seeds solved.
 
-    Tables hold what differs in its encoding only; cells are medians over seeds with their range.
+    Cells are medians over seeds with their range. Where models or training differ, rows are marked and say in what.
     """
     from algolen.errors import UserError
     from algolen.report import report as make_report
@@ -34,7 +34,7 @@ def report(
     if json and csv:
         raise UserError("--json and --csv cannot be had at once; give one of them")
     with Store.open(db) as store:
-        made = make_report(store, task, pe, test_set, checkpoint, threshold, trials=trials, any_recipe=any_recipe)
+        made = make_report(store, task, pe, test_set, checkpoint, threshold, trials=trials, same_recipe=same_recipe)
     if json:
         common.print_json(made.to_json())
     elif csv:

@@ -136,7 +136,7 @@ def print_reports(store: Store, plans: Plans, as_json: bool) -> None:
             console.print(f"\n[bold]{study.name}[/bold]  {study.header.title}\n", soft_wrap=True)
         for kind in own[0].experiment.evaluation.test_sets:
             try:
-                made = report(store, study.task, test_set=kind, configs=hashes, any_recipe=True)
+                made = report(store, study.task, test_set=kind, configs=hashes)
             except UserError as error:
                 common.console(stderr=True).print(f"{study.name}: {error}", markup=False, soft_wrap=True)
                 continue

@@ -59,13 +59,13 @@ def report(
     configs: Collection[str] = (),
     run: str | None = None,
     trials: bool = False,
-    any_recipe: bool = False,
+    same_recipe: bool = False,
 ) -> Report:
     """Compare the stored runs of a task and an encoding (all of them unless named) on one kind of test set.
 
     `pe` is an encoding as it was typed or expanded, and with `@` one test-time extension of it; `configs` are hashes,
     none for all of them, `run` the id of one run or its beginning. Trials (seeds from 100 up, tested on development
-    sets) are left out, or shown alone. With `any_recipe`, tables don't part what differs in model and training. Raises
+    sets) are left out, or shown alone. With `same_recipe`, tables part what differs in model and training. Raises
     UserError where nothing matches, with the nearest stored name.
     """
     if not 0 < threshold <= 1:
@@ -86,7 +86,7 @@ def report(
         raise _other_seeds(store, trials, len({curve.run.id for curve in found}))
     if at:
         curves = [curve for curve in curves if curve.evaluation and curve.evaluation.extension == extension]
-    tables = compare(curves, store.configs({curve.run.config_hash for curve in curves}), threshold, any_recipe)
+    tables = compare(curves, store.configs({curve.run.config_hash for curve in curves}), threshold, same_recipe)
     if not tables:
         raise _nothing_tested(store, curves, pe, test_set, checkpoint)
     return Report(tuple(tables), _left_out(curves), test_set, checkpoint, trials_left_out)

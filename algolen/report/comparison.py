@@ -1,12 +1,13 @@
-"""Runs arranged for comparison: tables of encodings that share everything else, rows of seeds, with their measures."""
+"""Runs arranged for comparison: tables of encodings tested alike, rows of seeds, with their measures."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from string import ascii_lowercase
 
 from algolen import statistics
 from algolen.report.differences import Options, differing, encoding_options, other_options, recipe_options, said
@@ -45,7 +46,8 @@ class SeedCurve:
 class Row:
     """One encoding tested in one way: its measured seeds, and the runs that were lost on the way.
 
-    `differences` holds what tells it from a row of the same name.
+    `differences` holds what tells it from a row of the same name and recipe; `recipe` those options of model and
+    training in which the rows of its table differ, and `mark` the letter under which the table explains them.
     """
 
     config: ConfigRow
@@ -55,6 +57,8 @@ class Row:
     lost: tuple[RunRow, ...]
     threshold: float
     differences: Options = dataclasses.field(default_factory=dict)
+    recipe: Options = dataclasses.field(default_factory=dict)
+    mark: str = ""
 
     @property
     def name(self) -> str:
@@ -63,8 +67,9 @@ class Row:
 
     @property
     def label(self) -> str:
-        """The name, with what tells it from another row of that name."""
-        return f"{self.name} ({said(self.differences)})" if self.differences else self.name
+        """The name, with what tells it from another row of that name, and the mark of its recipe."""
+        told = f" ({said(self.differences)})" if self.differences else ""
+        return f"{self.name}{told}{f' [{self.mark}]' if self.mark else ''}"
 
     @property
     def train(self) -> tuple[int, int]:
@@ -107,17 +112,19 @@ class Row:
         return sum(told), len(told) + len(self.lost)
 
     @property
-    def rank(self) -> tuple[float, float, str]:
+    def rank(self) -> tuple[float, float, str, str]:
         """For sorting: longest median horizon first, then the most exact match at all."""
         length = statistics.median_horizon(self.horizons).length if self.seeds else None
         values = [value for seed in self.seeds for value in seed.curve.values()]
-        return -float(length or 0), -sum(values) / max(len(values), 1), self.label
+        return -float(length or 0), -sum(values) / max(len(values), 1), self.label, said(self.recipe)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Rows that differ in their encoding only, or in their recipe too; `shared` holds the options they have in common,
-    `settings` what tells it from others of the same task."""
+    """Rows that differ in their encoding and, unless parted by it, their recipe.
+
+    `shared` holds the options they have in common, `settings` what tells the table from others of the same task.
+    """
 
     task: str
     train: tuple[int, int]
@@ -129,6 +136,11 @@ class Comparison:
     rows: tuple[Row, ...]
     shared: Options
     settings: Options = dataclasses.field(default_factory=dict)
+
+    @cached_property
+    def recipes(self) -> dict[str, Options]:
+        """The recipes of the rows by their marks: what they differ in; none where all rows share one."""
+        return {row.mark: row.recipe for row in self.rows if row.mark}
 
     @cached_property
     def lengths(self) -> list[int]:
@@ -143,9 +155,8 @@ class Comparison:
 
 @dataclass(frozen=True)
 class _Shared:
-    """What the rows of a table have in common; with `any_recipe` they may differ in model and training."""
+    """What the rows of a table have in common."""
 
-    any_recipe: bool
     task: str
     options: tuple[tuple[str, str], ...]
     test_seed: int | None
@@ -155,11 +166,12 @@ class _Shared:
 
 
 def compare(
-    curves: Iterable[CurveRow], configs: Mapping[str, ConfigRow], threshold: float, any_recipe: bool = False
+    curves: Iterable[CurveRow], configs: Mapping[str, ConfigRow], threshold: float, same_recipe: bool = False
 ) -> list[Comparison]:
     """Arrange measured runs into comparisons; runs that are not done and were not lost are left out.
 
-    With `any_recipe`, encodings stand beside each other whatever their model and training, and rows say what differs.
+    Encodings stand beside each other whatever their model and training, since each may have been tuned on its own, and
+    rows say what differs. With `same_recipe`, tables part them by it.
     """
     runs: dict[str, dict[str, RunRow]] = defaultdict(dict)
     measured: dict[tuple[_Shared, str, str, str], dict[str, list[CurveRow]]] = defaultdict(lambda: defaultdict(list))
@@ -168,8 +180,8 @@ def compare(
         if curve.evaluation is None or curve.point is None or curve.run.status != "done":
             continue
         e, key = curve.evaluation, curve.point.key
-        config = configs[curve.run.config_hash]
-        shared = _shared(any_recipe, config, e.test_seed, e.examples, key.axis, key.axis_value)
+        options = _shared_options(configs[curve.run.config_hash], same_recipe)
+        shared = _Shared(curve.run.task, options, e.test_seed, e.examples, key.axis, key.axis_value)
         measured[shared, curve.run.config_hash, e.extension, e.positions][curve.run.id].append(curve)
 
     tables: dict[_Shared, list[Row]] = defaultdict(list)
@@ -179,21 +191,14 @@ def compare(
         tables[shared].append(Row(configs[hash], extension, positions, seeds, lost[hash], threshold))
     for hash in lost.keys() - {hash for _, hash, _, _ in measured}:
         if lost[hash]:
-            _place_lost(any_recipe, tables, Row(configs[hash], "", "", (), lost[hash], threshold))
+            options = _shared_options(configs[hash], same_recipe)
+            _place_lost(tables, options, Row(configs[hash], "", "", (), lost[hash], threshold))
     return _told_apart([_comparison(shared, rows) for shared, rows in tables.items()])
 
 
-def _shared(
-    any_recipe: bool,
-    config: ConfigRow,
-    test_seed: int | None,
-    examples: int | None,
-    axis: str,
-    axis_value: float,
-) -> _Shared:
-    free = recipe_options(config) if any_recipe else {}
-    options = tuple(sorted((name, value) for name, value in other_options(config).items() if name not in free))
-    return _Shared(any_recipe, config.task, options, test_seed, examples, axis, axis_value)
+def _shared_options(config: ConfigRow, same_recipe: bool) -> tuple[tuple[str, str], ...]:
+    free = {} if same_recipe else recipe_options(config)
+    return tuple(sorted((name, value) for name, value in other_options(config).items() if name not in free))
 
 
 def _seed(rows: Sequence[CurveRow]) -> SeedCurve:
@@ -201,31 +206,21 @@ def _seed(rows: Sequence[CurveRow]) -> SeedCurve:
     return SeedCurve(rows[0].run, rows[0].step, points)
 
 
-def _place_lost(any_recipe: bool, tables: dict[_Shared, list[Row]], row: Row) -> None:
+def _place_lost(tables: dict[_Shared, list[Row]], options: tuple[tuple[str, str], ...], row: Row) -> None:
     """A row without any result belongs beside those it would have been compared with."""
-    alone = _shared(any_recipe, row.config, None, None, "", 0.0)
-    beside = [shared for shared in tables if (shared.task, shared.options) == (alone.task, alone.options)]
-    for shared in beside or [alone]:
+    beside = [shared for shared in tables if (shared.task, shared.options) == (row.config.task, options)]
+    for shared in beside or [_Shared(row.config.task, options, None, None, "", 0.0)]:
         tables[shared].append(row)
 
 
 def _comparison(shared: _Shared, rows: Sequence[Row]) -> Comparison:
-    named: dict[str, list[Row]] = defaultdict(list)
-    for row, recipe in zip(rows, _recipes(rows, shared), strict=True):
-        named[row.name].append(dataclasses.replace(row, differences=recipe))
-    told = []
-    for same in named.values():
-        options = [{**encoding_options(row.config), "positions": row.positions} for row in same]
-        for row, own in zip(same, differing(options), strict=True):
-            differences = {**row.differences, **own}
-            # Two configs of one name and the same options can only differ in something that has no name here.
-            twins = [other for other in same if other.differences == row.differences]
-            unnamed = len(twins) > 1 and not any(differing(options))
-            differences = {**differences, "config": row.config.hash} if unnamed else differences
-            told.append(dataclasses.replace(row, differences=differences))
     train = min(row.train[0] for row in rows), max(row.train[1] for row in rows)
     train_lengths = dict(shared.options).get("train_lengths", f"{train[0]}-{train[1]}")
-    ordered = tuple(sorted(told, key=lambda row: row.rank))
+    recipes = differing([recipe_options(row.config) for row in rows])
+    named: dict[str, list[Row]] = defaultdict(list)
+    for row, recipe in zip(rows, recipes, strict=True):
+        named[row.name].append(dataclasses.replace(row, recipe=recipe))
+    told = [row for same in named.values() for row in _named_apart(same)]
     return Comparison(
         shared.task,
         train,
@@ -234,17 +229,30 @@ def _comparison(shared: _Shared, rows: Sequence[Row]) -> Comparison:
         shared.examples,
         shared.axis,
         shared.axis_value,
-        ordered,
+        tuple(_marked(sorted(told, key=lambda row: row.rank))),
         dict(shared.options),
     )
 
 
-def _recipes(rows: Sequence[Row], shared: _Shared) -> list[Options]:
-    """What tells the recipes of rows apart, without the names of its sections, which would fill the column."""
-    if not shared.any_recipe:
-        return [{}] * len(rows)
-    found = differing([recipe_options(row.config) for row in rows])
-    return [{name.partition(".")[2]: value for name, value in recipe.items()} for recipe in found]
+def _named_apart(same: Sequence[Row]) -> Iterator[Row]:
+    """Rows of one name, with what tells them apart."""
+    options = [{**encoding_options(row.config), "positions": row.positions} for row in same]
+    for row, own in zip(same, differing(options), strict=True):
+        # Two configs of one name, recipe and options can only differ in something that has no name here.
+        twins = [other for other in same if other.recipe == row.recipe]
+        unnamed = len(twins) > 1 and not any(differing(options))
+        yield dataclasses.replace(row, differences={"config": row.config.hash} if unnamed else own)
+
+
+def _marked(rows: Sequence[Row]) -> Iterator[Row]:
+    """Rows with a letter for each recipe, where there are several: a, b, … z, aa, ab, …"""
+    letters = (f"{a}{b}" for a in ("", *ascii_lowercase) for b in ascii_lowercase)
+    marks: dict[str, str] = {}
+    for row in rows:
+        recipe = said(row.recipe)
+        if recipe and recipe not in marks:
+            marks[recipe] = next(letters, "…")
+        yield dataclasses.replace(row, mark=marks.get(recipe, ""))
 
 
 def _told_apart(tables: Sequence[Comparison]) -> list[Comparison]:

@@ -31,6 +31,7 @@ def _row(table: Comparison, row: Row, test_set: str, checkpoint: str) -> dict[st
         "pe": row.config.pe,
         "expansion": row.config.expansion,
         "label": row.label,
+        "recipe": dict(row.recipe),
         "config": row.config.hash,
         "train_lengths": table.train_lengths,
         "settings": dict(table.settings),

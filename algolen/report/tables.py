@@ -103,6 +103,9 @@ def _notes(table: Comparison) -> Iterator[str]:
         "the longest trained; ≥ where no longer one was tested. Solved: holds so up to that length; seeds that failed "
         "or diverged count as not solved."
     )
+    for mark, recipe in table.recipes.items():
+        # Without the names of their sections, which would say nothing here.
+        yield f"[{mark}] {said({name.partition('.')[2]: value for name, value in recipe.items()})}."
     expanded = sorted(
         {f"{r.config.pe} = {r.config.expansion}" for r in table.rows if r.config.pe != r.config.expansion}
     )

@@ -48,9 +48,7 @@ def _short(text: str) -> str:
 def labelled(row: Row) -> Text:
     """A row's name and what tells it from others of that name, marked where greedy decoding could differ."""
     name = Text(row.name + ("" if row.greedy else NO_GREEDY))
-    if row.differences:
-        name.append(row.label.removeprefix(row.name), "dim")
-    return name
+    return name.append(row.label.removeprefix(row.name), "dim")
 
 
 def label_width(table: Comparison) -> int:

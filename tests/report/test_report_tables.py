@@ -130,10 +130,10 @@ def test_a_divider_parts_trained_lengths_from_shorter_and_longer_ones(filled: Fi
 
 @pytest.mark.parametrize(
     "change",
-    [{"reverse": False}, {"width": 64}, {"train_lengths": [1, 2, 20]}, {"task_version": 2}, {"task": "copy"}],
+    [{"reverse": False}, {"train_lengths": [1, 2, 20]}, {"task_version": 2}, {"task": "copy"}],
     ids=str,
 )
-def test_runs_that_differ_in_more_than_their_encoding_are_in_different_tables(
+def test_runs_that_differ_in_their_task_or_lengths_are_in_different_tables(
     filled: Filled, change: dict[str, object]
 ) -> None:
     filled.run(filled.config(pe="nope"), 0, GOOD)
@@ -144,11 +144,50 @@ def test_runs_that_differ_in_more_than_their_encoding_are_in_different_tables(
     assert len({table.task + table.train_lengths + str(table.settings) for table in made.tables}) == 2
 
 
+def test_rows_of_different_recipes_are_marked_and_the_marks_explained(filled: Filled) -> None:
+    filled.run(filled.config(pe="nope", width=64), 0, BAD)
+    filled.run(filled.config(pe="nope", width=128), 0, GOOD)
+    filled.run(filled.config(pe="coupling", width=64), 0, GOOD)
+    made = report(filled.store)
+    (table,) = made.tables
+    assert [row.label for row in table.rows] == ["coupling [a]", "nope [b]", "nope [a]"]
+    text = printed(made)
+    assert "\n[a] width=64.\n[b] width=128.\n" in text
+    assert re.search(r"^nope \[b\] +1\.00", text, re.M)
+    assert [(row["label"], row["recipe"]) for row in made.to_json()] == [
+        ("coupling [a]", {"model.width": "64"}),
+        ("nope [b]", {"model.width": "128"}),
+        ("nope [a]", {"model.width": "64"}),
+    ]
+
+
+def test_rows_of_one_recipe_have_no_mark(filled: Filled) -> None:
+    for pe in ("nope", "coupling"):
+        filled.run(filled.config(pe=pe), 0, GOOD)
+    (table,) = report(filled.store).tables
+    assert ([row.mark for row in table.rows], table.recipes) == (["", ""], {})
+
+
+def test_recipes_beyond_the_alphabet_go_on_with_two_letters(filled: Filled) -> None:
+    for width in range(28):
+        filled.run(filled.config(width=8 * (width + 1)), 0, GOOD)
+    (table,) = report(filled.store).tables
+    assert [row.mark for row in table.rows][-3:] == ["z", "aa", "ab"]
+    assert len(table.recipes) == 28
+
+
+def test_tables_can_be_parted_by_recipe(filled: Filled) -> None:
+    for width, pe in ((64, "nope"), (128, "nope"), (128, "coupling")):
+        filled.run(filled.config(pe=pe, width=width), 0, GOOD)
+    made = report(filled.store, same_recipe=True)
+    assert [[row.label for row in table.rows] for table in made.tables] == [["coupling", "nope"], ["nope"]]
+
+
 def test_the_title_says_what_tells_a_table_from_its_siblings(filled: Filled) -> None:
     for width in (64, 128):
         filled.run(filled.config(width=width), 0, GOOD)
     filled.run(filled.config(width=128), 0, BAD, test_seed=9)
-    text = printed(report(filled.store), 120)
+    text = printed(report(filled.store, same_recipe=True), 120)
     for words in ("model.width=64, test seed=0", "model.width=128, test seed=0", "model.width=128, test seed=9"):
         assert f"addition · trained on lengths 1-20 · {words}" in text
 

@@ -112,13 +112,13 @@ def test_asking_for_trials_where_there_are_none_is_said(trained: CommandLine) ->
 def test_a_study_reports_encodings_beside_each_other_whatever_their_recipes(tiny: CommandLine) -> None:
     done = tiny(*STUDY, "--json")
     found = json.loads(done.stdout)
-    assert {(row["study"], row["label"]) for row in found} == {
-        ("tiny", "nope (learning_rate=0.001)"),
-        ("tiny", "coupling (learning_rate=0.003)"),
+    assert {row["study"] for row in found} == {"tiny"}
+    assert {(row["pe"], *row["recipe"].items()) for row in found} == {
+        ("nope", ("train.learning_rate", "0.001")),
+        ("coupling", ("train.learning_rate", "0.003")),
     }
-    assert len(json.loads(tiny("report", "--any-recipe", "--json").stdout)) == 2
-    assert tiny("report", "--any-recipe").stdout.count("exact match at length") == 1
-    assert tiny("report").stdout.count("exact match at length") == 2
+    assert tiny("report").stdout.count("exact match at length") == 1
+    assert tiny("report", "--same-recipe").stdout.count("exact match at length") == 2
 
 
 @pytest.mark.parametrize("name", studies.names())
