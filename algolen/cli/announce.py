@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -78,6 +79,29 @@ def describe(
         "exact match": "equals greedy decoding" if greedy is None else f"greedy: no ({greedy})",
         "device": f"{device}, {threads} thread{'s' if threads > 1 else ''}",
         "kept in": f"{db} and {db.parent / 'runs' / config.hash()}-…",
+    }
+
+
+def to_json(
+    experiment: Experiment, start: Preset, seeds: Sequence[int], device: torch.device, threads: int, db: Path
+) -> dict[str, Any]:
+    """The plan as values: the whole configuration and sweep, the runs by id, the cost of each seed."""
+    config = experiment.config
+    not_greedy = experiment.pe.not_greedy(experiment.task)
+    return {
+        "config_hash": config.hash(),
+        "config": config.to_dict(),
+        "evaluation": dataclasses.asdict(experiment.evaluation),
+        "recipe": _recipe(start) or None,
+        "runs": [{"id": config.run_id(seed), "seed": seed} for seed in seeds],
+        "parameters": experiment.parameters,
+        "causal": experiment.causal,
+        "greedy": not_greedy is None,
+        "not_greedy": not_greedy,
+        "cost": dataclasses.asdict(cost(experiment, experiment.data(seeds[0], torch.device("cpu")).steps)),
+        "device": str(device),
+        "threads": threads,
+        "db": str(db),
     }
 
 

@@ -113,7 +113,7 @@ def _train(
     db: Path,
     as_json: bool,
 ) -> int:
-    from algolen.cli.announce import announce, describe
+    from algolen.cli.announce import announce, describe, to_json
     from algolen.cli.progress import Listener
     from algolen.execution import Runner, check_folder
     from algolen.listener import Listeners
@@ -122,11 +122,17 @@ def _train(
     where = common.find_device(device)
     common.set_threads(threads)
     err = common.console(stderr=True)
-    plan = describe(experiment, start, seeds, where, threads, db)
+    planned = (experiment, start, seeds, where, threads, db)
+    if dry_run and as_json:
+        common.print_json(
+            {**to_json(*planned), "wandb": tracked and {"mode": tracked.mode, "project": tracked.project}}
+        )
+        return 0
+    plan = describe(*planned)
     if tracked is not None:
         plan["W&B"] = str(tracked)
     if dry_run:
-        common.print_json(plan) if as_json else announce(common.console(), plan)
+        announce(common.console(), plan)
         return 0
     check_folder(db.parent / "runs")
     outcomes: list[Outcome] = []

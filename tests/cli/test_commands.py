@@ -101,10 +101,21 @@ def test_training_from_scratch_elsewhere_gives_the_same_counts(trained: CommandL
 def test_a_dry_run_says_the_same_and_writes_nothing(algolen: CommandLine) -> None:
     dry = algolen(*SMOKE, "--dry-run", "--db", "nowhere.sqlite")
     assert (dry.code, dry.stderr, algolen.files()) == (0, "", {})
-    plan = by_json(algolen, *SMOKE, "--dry-run", "--db", "nowhere.sqlite")
-    assert plan["cost"].startswith("60 steps of 16")
     wet = algolen(*SMOKE, "--db", "nowhere.sqlite")
     assert wet.stderr.startswith(dry.stdout)
+
+
+def test_the_json_of_a_dry_run_names_the_runs_that_training_would_make(algolen: CommandLine) -> None:
+    plan = by_json(algolen, *SMOKE, "--seeds", "3,1", "--dry-run")
+    assert algolen.files() == {}
+    assert (plan["cost"]["steps"], plan["cost"]["examples"], plan["recipe"], plan["wandb"]) == (60, 960, None, None)
+    assert algolen(*SMOKE, "--seeds", "3,1").code == 0
+    runs = by_json(algolen, "runs")
+    assert {run["id"]: (run["seed"], run["parameters"], run["greedy"], run["config_hash"]) for run in runs} == {
+        run["id"]: (run["seed"], plan["parameters"], plan["greedy"], plan["config_hash"]) for run in plan["runs"]
+    }
+    shown = by_json(algolen, "show", plan["runs"][0]["id"])
+    assert shown["config"] == plan["config"]
 
 
 def test_several_seeds_are_several_runs_of_one_configuration(algolen: CommandLine) -> None:
