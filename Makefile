@@ -18,7 +18,7 @@ REPRODUCED := reproduced
 STUDY := $(BIN)/algolen study --processes $(PROCESSES) --device cpu --db $(REPRODUCED)/experiments.sqlite
 COMPARE := $(BIN)/algolen compare experiments.sqlite $(REPRODUCED)/experiments.sqlite
 
-.PHONY: help demo test test-all lint check bench clean reproduce reproduce-quick $(STUDIES:%=reproduce-%)
+.PHONY: help demo results test test-all lint check bench clean reproduce reproduce-quick $(STUDIES:%=reproduce-%)
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -60,6 +60,9 @@ $(STUDIES:%=reproduce-%): reproduce-%: $(INSTALLED)
 	@mkdir -p $(REPRODUCED)
 	$(STUDY) $*
 	$(COMPARE)
+
+results: $(INSTALLED)  ## make the tables of RESULTS.md anew from experiments.sqlite
+	$(BIN)/python -m algolen.sweep.results RESULTS.md experiments.sqlite
 
 test: $(INSTALLED)  ## run the tests, without the slow ones
 	$(BIN)/python -m pytest -n 2 -m 'not slow'

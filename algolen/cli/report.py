@@ -21,6 +21,7 @@ def report(
     trials: common.Trials = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON: an object a row, with raw counts.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV: a line a run and length.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print tables in Markdown.")] = False,
     db: common.Database = common.DATABASE,
 ) -> None:
     """Compare encodings by length: exact match, horizons, seeds solved.
@@ -31,13 +32,16 @@ def report(
     from algolen.report import report as make_report
     from algolen.store import Store
 
-    if json and csv:
-        raise UserError("--json and --csv cannot be had at once; give one of them")
+    formats = [f"--{name}" for name, asked in (("json", json), ("csv", csv), ("markdown", markdown)) if asked]
+    if len(formats) > 1:
+        raise UserError(f"{' and '.join(formats)} cannot be had at once; give one of them")
     with Store.open(db) as store:
         made = make_report(store, task, pe, test_set, checkpoint, threshold, trials=trials, same_recipe=same_recipe)
     if json:
         common.print_json(made.to_json())
     elif csv:
         typer.echo(made.to_csv(), nl=False)
+    elif markdown:
+        typer.echo(made.to_markdown(), nl=False)
     else:
         made.print(common.console())

@@ -12,6 +12,7 @@ from rich.console import Console
 from algolen.errors import UserError, unknown
 from algolen.report.comparison import LOST, Comparison, compare
 from algolen.report.export import to_csv, to_json
+from algolen.report.markdown import to_markdown
 from algolen.report.tables import render
 from algolen.statistics import THRESHOLD
 from algolen.store import TRIAL_SEEDS_FROM, CurveRow, RunRow, Store
@@ -43,6 +44,10 @@ class Report:
     def to_json(self) -> list[dict[str, Any]]:
         """For JSON, one object a row: its measures, and raw counts by run and length."""
         return to_json(self.tables, self.test_set, self.checkpoint)
+
+    def to_markdown(self) -> str:
+        """Tables in Markdown, with their titles and notes."""
+        return to_markdown(self.tables)
 
     def to_csv(self) -> str:
         """CSV with one line a run and length."""

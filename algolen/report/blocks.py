@@ -1,4 +1,4 @@
-"""Exact match by length: encodings down, lengths across, in further blocks where they do not fit the width."""
+"""A grid as tables for the terminal, in further blocks where its columns do not fit the width."""
 
 from __future__ import annotations
 
@@ -13,82 +13,75 @@ from rich.text import Text
 
 from algolen import statistics
 from algolen.report.colour import heat
-from algolen.report.comparison import Comparison, Row
-from algolen.report.text import NOT_TESTED, fraction, label_width, labelled, probability, spread
+from algolen.report.grid import Grid, Line
+from algolen.report.text import NOT_TESTED, fraction, header, label_width, labelled, probability, spread
 
-Cells = dict[tuple[str, int], tuple[list[str], Style | str]]
-"""The lines and the style of every cell, by the row's label and the length."""
+Cells = dict[tuple[int, float], tuple[list[str], Style | str]]
+"""The texts and the style of every cell, by the number of the line and the column."""
 
 
-def length_blocks(table: Comparison, width: int) -> Iterator[Table]:
-    """Exact match by length, in as many blocks as the width asks for, of about equal size."""
-    lengths = table.lengths
-    if not lengths:
+def blocks(grid: Grid, width: int) -> Iterator[Table]:
+    """The grid in as many blocks as the width asks for, of about equal size."""
+    if not grid.columns:
         return
-    cells = {(row.label, n): _cell(row, n) for row in table.rows for n in lengths}
-    texts = [line for lines, _ in cells.values() for line in lines] + [str(n) for n in lengths]
-    texts += [text for _, values in _baselines(table) for text in values.values()]
+    cells = {(number, x): _cell(line, x) for number, line in enumerate(grid.lines) for x in grid.columns}
+    texts = [text for lines, _ in cells.values() for text in lines] + [header(x) for x in grid.columns]
+    texts += [probability(value) for _, values in grid.baselines for value in values.values()]
     column = max(map(len, texts))
-    label = label_width(table)
+    label = label_width(grid)
     # Two regions at most begin within a block, and each costs a divider of two columns.
     fitting = max((width - label - 4) // (column + 1), 1)
-    blocks = math.ceil(len(lengths) / fitting)
-    size = math.ceil(len(lengths) / blocks)
-    for start in range(0, len(lengths), size):
-        yield _block(table, lengths[start : start + size], label, column, cells)
+    count = math.ceil(len(grid.columns) / fitting)
+    size = math.ceil(len(grid.columns) / count)
+    for start in range(0, len(grid.columns), size):
+        yield _block(grid, slice(start, start + size), label, column, cells)
 
 
-def _block(table: Comparison, lengths: Sequence[int], label: int, column: int, cells: Cells) -> Table:
+def _block(grid: Grid, part: slice, label: int, column: int, cells: Cells) -> Table:
     block = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
-    block.add_column("exact match at length", width=label, overflow="fold")
-    layout = list(_with_dividers(lengths, table.train))
-    for length in layout:
-        header = "│" if length is None else f"{length}".center(column)
-        block.add_column(header, width=1 if length is None else column, no_wrap=True, header_style="bold")
+    block.add_column(grid.corner, width=label, overflow="fold")
+    layout = list(_with_dividers(grid.columns[part], grid.regions[part]))
+    for x in layout:
+        above = "│" if x is None else header(x).center(column)
+        block.add_column(above, width=1 if x is None else column, no_wrap=True, header_style="bold")
     tall = any(len(lines) > 1 for lines, _ in cells.values())
 
-    def add(name: Text, height: int, cell: Callable[[int], Text]) -> None:
+    def add(name: Text, height: int, cell: Callable[[float], Text]) -> None:
         divider = Text("\n".join("│" * height), "dim")
-        block.add_row(name, *(divider if length is None else cell(length) for length in layout))
+        block.add_row(name, *(divider if x is None else cell(x) for x in layout))
 
-    for row in table.rows:
-        name = labelled(row)
+    for number, line in enumerate(grid.lines):
+        name = labelled(line.row)
         height = max(2 if tall else 1, len(name.wrap(Console(), label)))
-        add(name, height, lambda n, row=row: _filled(*cells[row.label, n], column))  # type: ignore[misc]
-    for title, values in _baselines(table):
-        add(Text(title, "italic"), 1, lambda n, v=values: Text(v.get(n, NOT_TESTED).center(column), "italic"))  # type: ignore[misc]
+        add(name, height, lambda x, number=number: _filled(*cells[number, x], column))  # type: ignore[misc]
+    for title, values in grid.baselines:
+        told = {x: probability(value) for x, value in values.items()}
+        add(Text(title, "italic"), 1, lambda x, told=told: Text(told.get(x, NOT_TESTED).center(column), "italic"))  # type: ignore[misc]
     return block
 
 
-def _with_dividers(lengths: Sequence[int], train: tuple[int, int]) -> Iterator[int | None]:
-    """Lengths, with None before each region (shorter, trained, longer) but the first; a block says where it is in."""
-    before = 0 if lengths[0] >= train[0] else -1
-    for length in lengths:
-        region = (length >= train[0]) - 1 + (length > train[1])
+def _with_dividers(columns: Sequence[float], regions: Sequence[int]) -> Iterator[float | None]:
+    """Columns, with None before each further region; a block that begins in a later one says so."""
+    before = min(regions[0], 0)
+    for x, region in zip(columns, regions, strict=True):
         if region != before:
             yield None
         before = region
-        yield length
+        yield x
 
 
-def _cell(row: Row, length: int) -> tuple[list[str], Style | str]:
-    values = row.at(length)
+def _cell(line: Line, x: float) -> tuple[list[str], Style | str]:
+    values = line.values.get(x)
     if not values:
         return [NOT_TESTED], ""
-    middle = statistics.median(values)
-    lines = [fraction(middle)]
-    if len(row.seeds) > 1:
-        lines.append(spread(values) if len(values) == len(row.seeds) else f"{len(values)} of {len(row.seeds)}")
-    return lines, heat(middle)
+    middle, seeds = statistics.median(values), len(line.row.seeds)
+    texts = [fraction(middle)]
+    if seeds > 1:
+        texts.append(spread(values) if len(values) == seeds else f"{len(values)} of {seeds}")
+    return texts, heat(middle)
 
 
 def _filled(lines: Sequence[str], style: Style | str, width: int) -> Text:
     text = Text("\n".join(line.center(width) for line in lines))
     text.stylize(style)
     return text
-
-
-def _baselines(table: Comparison) -> list[tuple[str, dict[int, str]]]:
-    named = (("chance", "chance"), ("best input-blind answer", "input_blind"))
-    found = [(title, table.baseline(name)) for title, name in named]
-    return [(title, {n: probability(v) for n, v in values.items()}) for title, values in found if values]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -84,6 +84,12 @@ class Row:
     def attempted(self) -> int:
         return len(self.seeds) + len(self.lost)
 
+    @property
+    def seeds_attempted(self) -> list[str]:
+        """How many seeds were attempted, and how many of them failed or diverged: "3", "1 diverged"."""
+        lost = Counter(run.status for run in self.lost)
+        return [str(self.attempted), *(f"{count} {status}" for status, count in sorted(lost.items()))]
+
     def at(self, length: int) -> list[float]:
         """Exact match of every seed that was tested at a length."""
         return [seed.curve[length] for seed in self.seeds if length in seed.curve]
@@ -140,7 +146,8 @@ class Comparison:
     @cached_property
     def recipes(self) -> dict[str, Options]:
         """The recipes of the rows by their marks: what they differ in; none where all rows share one."""
-        return {row.mark: row.recipe for row in self.rows if row.mark}
+        marked = {row.mark: row.recipe for row in self.rows if row.mark}
+        return dict(sorted(marked.items(), key=lambda item: (len(item[0]), item[0])))
 
     @cached_property
     def lengths(self) -> list[int]:
@@ -193,7 +200,11 @@ def compare(
         if lost[hash]:
             options = _shared_options(configs[hash], same_recipe)
             _place_lost(tables, options, Row(configs[hash], "", "", (), lost[hash], threshold))
-    return _told_apart([_comparison(shared, rows) for shared, rows in tables.items()])
+    families: dict[_Shared, list[_Shared]] = defaultdict(list)
+    for shared in tables:
+        families[dataclasses.replace(shared, axis_value=0.0)].append(shared)
+    made = [_family({shared: tables[shared] for shared in family}) for family in families.values()]
+    return _told_apart([table for family in made for table in family])
 
 
 def _shared_options(config: ConfigRow, same_recipe: bool) -> tuple[tuple[str, str], ...]:
@@ -213,13 +224,22 @@ def _place_lost(tables: dict[_Shared, list[Row]], options: tuple[tuple[str, str]
         tables[shared].append(row)
 
 
+def _family(tables: Mapping[_Shared, Sequence[Row]]) -> list[Comparison]:
+    """Tables that differ in nothing but the value of an axis: a mark is the same recipe in all of them."""
+    configs = {row.config.hash: row.config for rows in tables.values() for row in rows}
+    recipes = dict(zip(configs, differing([recipe_options(config) for config in configs.values()]), strict=True))
+    made = []
+    for shared, rows in sorted(tables.items(), key=lambda item: item[0].axis_value):
+        made.append(_comparison(shared, [dataclasses.replace(row, recipe=recipes[row.config.hash]) for row in rows]))
+    return _marked(made)
+
+
 def _comparison(shared: _Shared, rows: Sequence[Row]) -> Comparison:
     train = min(row.train[0] for row in rows), max(row.train[1] for row in rows)
     train_lengths = dict(shared.options).get("train_lengths", f"{train[0]}-{train[1]}")
-    recipes = differing([recipe_options(row.config) for row in rows])
     named: dict[str, list[Row]] = defaultdict(list)
-    for row, recipe in zip(rows, recipes, strict=True):
-        named[row.name].append(dataclasses.replace(row, recipe=recipe))
+    for row in rows:
+        named[row.name].append(row)
     told = [row for same in named.values() for row in _named_apart(same)]
     return Comparison(
         shared.task,
@@ -229,7 +249,7 @@ def _comparison(shared: _Shared, rows: Sequence[Row]) -> Comparison:
         shared.examples,
         shared.axis,
         shared.axis_value,
-        tuple(_marked(sorted(told, key=lambda row: row.rank))),
+        tuple(sorted(told, key=lambda row: row.rank)),
         dict(shared.options),
     )
 
@@ -244,15 +264,18 @@ def _named_apart(same: Sequence[Row]) -> Iterator[Row]:
         yield dataclasses.replace(row, differences={"config": row.config.hash} if unnamed else own)
 
 
-def _marked(rows: Sequence[Row]) -> Iterator[Row]:
-    """Rows with a letter for each recipe, where there are several: a, b, … z, aa, ab, …"""
+def _marked(tables: Sequence[Comparison]) -> list[Comparison]:
+    """The same with a letter for each recipe, where there are several: a, b, … z, aa, ab, …"""
     letters = (f"{a}{b}" for a in ("", *ascii_lowercase) for b in ascii_lowercase)
-    marks: dict[str, str] = {}
-    for row in rows:
-        recipe = said(row.recipe)
-        if recipe and recipe not in marks:
-            marks[recipe] = next(letters, "…")
-        yield dataclasses.replace(row, mark=marks.get(recipe, ""))
+    marks = {"": ""}
+    found = []
+    for table in tables:
+        for row in table.rows:
+            if said(row.recipe) not in marks:
+                marks[said(row.recipe)] = next(letters, "…")
+        rows = tuple(dataclasses.replace(row, mark=marks[said(row.recipe)]) for row in table.rows)
+        found.append(dataclasses.replace(table, rows=rows))
+    return found
 
 
 def _told_apart(tables: Sequence[Comparison]) -> list[Comparison]:

@@ -5,7 +5,6 @@ Colour only repeats what the numbers say.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rich import box
@@ -15,36 +14,31 @@ from rich.table import Table
 from rich.text import Text
 
 from algolen import statistics
-from algolen.report.blocks import length_blocks
+from algolen.report.blocks import blocks
 from algolen.report.colour import heat
 from algolen.report.comparison import Comparison, Row
 from algolen.report.differences import said
+from algolen.report.grid import Grid, families, grid
 from algolen.report.text import LABEL_WIDTH, NO_GREEDY, NOT_TESTED, factor, fraction, labelled, spread
 
 
 def render(tables: Sequence[Comparison], width: int) -> Iterator[RenderableType]:
     """Everything a report shows of its comparisons, for a terminal of `width` columns."""
-    for index, table in enumerate(tables):
+    for index, family in enumerate(families(tables)):
         if index:
             yield ""
-        yield _title(table)
-        for block in length_blocks(table, width):
+        name, *parts = title(family)
+        yield Text(name, "bold").append(" · " + " · ".join(parts), Style(bold=False))
+        shown = grid(family)
+        for block in blocks(shown, width):
             yield ""
             yield block
         yield ""
-        yield summary(table)
-        yield ""
-        for note in _notes(table):
+        if len(family) == 1:
+            yield summary(family[0])
+            yield ""
+        for note in notes(family, shown):
             yield Text(note, "dim")
-
-
-def _title(table: Comparison) -> Text:
-    parts = [f"trained on lengths {table.train_lengths}"]
-    if table.axis:
-        parts.append(f"{table.axis} {table.axis_value:g}")
-    if table.settings:
-        parts.append(said(table.settings))
-    return Text(table.task, "bold").append(" · " + " · ".join(parts), Style(bold=False))
 
 
 def summary(table: Comparison) -> Table:
@@ -56,7 +50,9 @@ def summary(table: Comparison) -> Table:
     for header in ("trained\nlengths", "horizon", f"solved\nat {target:,}", "Wilson\n95 %", "seeds"):
         found.add_column(header, no_wrap=True)
     for row in table.rows:
-        found.add_row(labelled(row), _in_distribution(row), _horizon(row), *_solved(row), _seeds(row))
+        found.add_row(
+            labelled(row), _in_distribution(row), _horizon(row), *_solved(row), "\n".join(row.seeds_attempted)
+        )
     return found
 
 
@@ -87,29 +83,52 @@ def _solved(row: Row) -> tuple[str, str]:
     return f"{row.solved[0]}/{row.solved[1]}", f"{low:.2f}–{high:.2f}"
 
 
-def _seeds(row: Row) -> str:
-    lost = Counter(run.status for run in row.lost)
-    return "\n".join([str(row.attempted), *(f"{count} {status}" for status, count in sorted(lost.items()))])
+def title(family: Sequence[Comparison]) -> list[str]:
+    """The task, what was trained on, and what tells these tables from others of the task."""
+    table = family[0]
+    parts = [table.task, f"trained on lengths {table.train_lengths}"]
+    if len(family) > 1:
+        trained = table.shared.get(f"{table.task}.{table.axis}")
+        parts[-1] += f" with {table.axis} {float(trained):g}" if trained else ""
+        parts.append(f"tested at length {family[0].lengths[0]:,}")
+    elif table.axis:
+        parts.append(f"{table.axis} {table.axis_value:g}")
+    return [*parts, said(table.settings)] if table.settings else parts
 
 
-def _notes(table: Comparison) -> Iterator[str]:
-    examples = f"{table.examples:,} examples a length, " if table.examples else ""
-    seeds = max((len(row.seeds) for row in table.rows), default=0)
-    ranged = "; median over seeds, below it their range" if seeds > 1 else ""
+def notes(family: Sequence[Comparison], shown: Grid, divided: bool = True) -> Iterator[str]:
+    """What has to be known to read the numbers, a paragraph each. divided: whether columns and ranges are set apart."""
+    table, rows = family[0], [line.row for line in shown.lines]
+    examples = f"{table.examples:,} examples a {'column' if len(family) > 1 else 'length'}, " if table.examples else ""
+    ranged = f"; median over seeds, {'below it' if divided else 'with'} their range" if shown.ranged else ""
     yield f"Exact match: every token of an answer (or read) right; {examples}fractions cut to two decimals{ranged}."
-    yield (
-        f"│ parts trained lengths ({table.train[0]:,} to {table.train[1]:,}) from others. Horizon: the longest length "
-        f"with exact match ≥ {table.rows[0].threshold:g} there and at every tested length below, and its multiple of "
-        "the longest trained; ≥ where no longer one was tested. Solved: holds so up to that length; seeds that failed "
-        "or diverged count as not solved."
-    )
-    for mark, recipe in table.recipes.items():
+    if len(family) > 1:
+        yield from [_seeds_of_all(rows)] * divided
+    else:
+        lengths = f"{table.train[0]:,} to {table.train[1]:,}"
+        told = f"│ parts trained lengths ({lengths}) from others" if divided else f"Trained lengths are {lengths}"
+        yield f"{told}. {_horizons(table)}"
+    recipes = {mark: recipe for one in family for mark, recipe in one.recipes.items()}
+    for mark, recipe in sorted(recipes.items(), key=lambda item: (len(item[0]), item[0])):
         # Without the names of their sections, which would say nothing here.
         yield f"[{mark}] {said({name.partition('.')[2]: value for name, value in recipe.items()})}."
-    expanded = sorted(
-        {f"{r.config.pe} = {r.config.expansion}" for r in table.rows if r.config.pe != r.config.expansion}
-    )
+    expanded = sorted({f"{r.config.pe} = {r.config.expansion}" for r in rows if r.config.pe != r.config.expansion})
     if expanded:
         yield f"{'; '.join(expanded)}."
-    if not all(row.greedy for row in table.rows):
+    if not all(row.greedy for row in rows):
         yield f"{NO_GREEDY} scored by teacher forcing, which for this pair is not what greedy decoding would give."
+
+
+def _horizons(table: Comparison) -> str:
+    return (
+        f"Horizon: the longest length with exact match ≥ {table.rows[0].threshold:g} there and at every tested length "
+        "below, and its multiple of the longest trained; ≥ where no longer one was tested. Solved: holds so up to that "
+        "length; seeds that failed or diverged count as not solved."
+    )
+
+
+def _seeds_of_all(rows: Sequence[Row]) -> str:
+    counts = [", ".join(row.seeds_attempted) for row in rows]
+    if len(set(counts)) == 1:
+        return f"Seeds of each: {counts[0]}."
+    return f"Seeds: {'; '.join(f'{row.label} {count}' for row, count in zip(rows, counts, strict=True))}."

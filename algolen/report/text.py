@@ -9,7 +9,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from algolen import statistics
-from algolen.report.comparison import Comparison, Row
+from algolen.report.comparison import Row
+from algolen.report.grid import Grid
 
 LABEL_WIDTH = 26
 NOT_TESTED = "·"
@@ -21,6 +22,11 @@ def fraction(value: float) -> str:
     if 0 < value < 0.01:
         return "<.01"
     return f"{math.floor(value * 100 + 1e-9) / 100:.2f}"
+
+
+def header(column: float) -> str:
+    """A length or the value of an axis above its column."""
+    return str(int(column)) if column == int(column) else f"{column:g}"
 
 
 def probability(value: float) -> str:
@@ -51,7 +57,7 @@ def labelled(row: Row) -> Text:
     return name.append(row.label.removeprefix(row.name), "dim")
 
 
-def label_width(table: Comparison) -> int:
+def label_width(grid: Grid) -> int:
     """How wide the column of names is; longer ones go on in a second line."""
-    names = [labelled(row).plain for row in table.rows]
+    names = [labelled(line.row).plain for line in grid.lines]
     return min(LABEL_WIDTH, max(map(cell_len, [*names, "best input-blind answer"])))

@@ -32,7 +32,7 @@ class Filled:
             "train_lengths": changes.get("train_lengths", list(range(1, 21))),
             "model": {"width": changes.get("width", 128)},
             "train": {"steps": 5000, "compile": changes.get("compile", False)},
-            "task_options": {"reverse": changes.get("reverse", True)},
+            "task_options": changes.get("task_options", {"reverse": changes.get("reverse", True)}),
             "pe_options": {expansion: changes.get("pe_options", {})},
             "versions": {"training": 1, task: changes.get("task_version", 1), expansion: changes.get("pe_version", 1)},
             "plugins": {},
