@@ -14,6 +14,8 @@ from algolen.config import SECTION_CLASSES, Sections, TopLevel
 from algolen.errors import UserError
 from algolen.experiment import plan
 from algolen.presets import Recipe
+from algolen.sweep import study as studies
+from algolen.sweep.plan import plan as trials
 from algolen.training.step import Stepper
 from tests import building
 from tests.building import REGISTRY, expression
@@ -52,9 +54,19 @@ def test_presets_for_everything_fit_every_encoding(name: str, pe: str) -> None:
 def test_a_preset_knows_better_for_a_task() -> None:
     found = {task: presets.choose("cpu", asked(task, "nope"), REGISTRY).sections for task in ("addition", "parity")}
     addition, parity = found["addition"], found["parity"]
-    assert addition["coupling"] == {"ids": 104, "start": "clipped"}
+    assert addition["coupling"] == {"ids": 64, "start": "clipped"}
     assert "coupling" not in parity
     assert parity["model"]["layers"] == 2
+
+
+@pytest.mark.parametrize("pe", ["coupling", "nope", "learned", "abacus"])
+def test_addition_is_trained_as_in_its_study_unless_told_otherwise(pe: str) -> None:
+    study = studies.load("addition")
+    (planned,) = [one for one in trials(study, REGISTRY, trials=True) if (one.label, one.trial.name) == (pe, "wide")]
+    own = config.settings(planned.entry.set)
+    user = config.merge(asked("addition", pe), {name: own[name] for name in own if name == "addition"})
+    chosen = presets.choose("cpu", user, REGISTRY)
+    assert plan(config.merge(chosen.sections, user), user, REGISTRY).config.hash() == planned.hash
 
 
 def test_presets_are_what_lies_in_their_folder(
@@ -83,15 +95,14 @@ def test_everything_in_the_folder_is_packaged() -> None:
 def test_a_recipe_can_be_planned_for_all_it_names_and_says_what_differs(
     algolen: CommandLine, recipe: Recipe, task: str, pe: str
 ) -> None:
-    plan = by_json(
-        algolen, "train", "--preset", recipe.name, "--task", task, "--pe", pe, "--device", "cpu", "--dry-run"
-    )
-    assert (plan["recipe"], plan["source"], plan["status"]) == (recipe.name, recipe.source, recipe.status)
+    command = ("train", "--preset", recipe.name, "--task", task, "--pe", pe, "--device", "cpu", "--dry-run")
+    told = by_json(algolen, *command)["recipe"]
+    assert (told["name"], told["source"], told["status"]) == (recipe.name, recipe.source, recipe.status)
     assert recipe.status in presets.STATUSES
-    assert set(recipe.differs) <= set(plan["differs"])
-    assert all(text.strip() == text and text.endswith(".") for text in plan["differs"])
-    assert plan["differs"]
-    assert "set by you" not in plan
+    assert set(recipe.differs) <= set(told["differs"])
+    assert all(text.strip() == text and text.endswith(".") for text in told["differs"])
+    assert told["differs"]
+    assert told["changed"] == []
     assert algolen.files() == {}
 
 

@@ -92,7 +92,14 @@ def to_json(
         "config_hash": config.hash(),
         "config": config.to_dict(),
         "evaluation": dataclasses.asdict(experiment.evaluation),
-        "recipe": _recipe(start) or None,
+        "recipe": start.recipe
+        and {
+            "name": start.recipe.name,
+            "source": start.recipe.source,
+            "status": start.recipe.status,
+            "differs": list(start.differs),
+            "changed": list(start.changed),
+        },
         "runs": [{"id": config.run_id(seed), "seed": seed} for seed in seeds],
         "parameters": experiment.parameters,
         "causal": experiment.causal,
