@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -43,8 +44,16 @@ app.command()(settings)
 app.command()(doctor)
 
 
+CLOSED_PIPE = 128 + 13
+"""As shells have it: SIGPIPE."""
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs a command and exits: 0 fine, 1 a run failed, 2 the request was wrong, 130 interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # An ASCII terminal shows ? for what it has no sign for, instead of nothing at all.
+            stream.reconfigure(errors="replace")
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 
 
@@ -61,7 +70,12 @@ def run(arguments: Sequence[str]) -> int:
         return _say("interrupted", 130)
     except BrokenPipeError:
         sys.stderr.close()
-        return 128 + 13  # as shells have it: SIGPIPE
+        return CLOSED_PIPE
+    except SystemExit as error:
+        # What prints for us exits with 1 when its reader is gone, which here means that a run failed.
+        if isinstance(error.__context__, BrokenPipeError):
+            return CLOSED_PIPE
+        raise
     except typer.Exit as error:
         return error.exit_code
     except Exception as error:

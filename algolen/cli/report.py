@@ -13,7 +13,7 @@ def report(
     task: Annotated[str | None, typer.Option(help="Only runs of this task.")] = None,
     pe: Annotated[str | None, typer.Option(help="Only runs with this encoding, as typed or as it expands.")] = None,
     test_set: Annotated[str, typer.Option(help="Which test sets of the task.")] = "random",
-    checkpoint: Annotated[str, typer.Option(help="Which checkpoint was tested: last, best or training.")] = "last",
+    checkpoint: Annotated[str, typer.Option(help="Which checkpoint was tested: last or best.")] = "last",
     threshold: Annotated[float, typer.Option(help="Exact match from which a length counts as solved.")] = 0.95,
     same_recipe: Annotated[
         bool, typer.Option("--same-recipe", help="A table for each model and training, instead of a mark on each row.")
@@ -37,6 +37,9 @@ def report(
         raise UserError(f"{' and '.join(formats)} cannot be had at once; give one of them")
     with Store.open(db) as store:
         made = make_report(store, task, pe, test_set, checkpoint, threshold, trials=trials, same_recipe=same_recipe)
+    if formats:
+        for note in made.omissions():
+            common.console(stderr=True).print(note, markup=False, soft_wrap=True)
     if json:
         common.print_json(made.to_json())
     elif csv:

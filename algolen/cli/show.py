@@ -65,16 +65,22 @@ def _sweep_toml(store: Store, row: RunRow) -> str:
     from algolen import lengths
 
     lines = [f'seeds = "{row.seed}"']
-    tested = [s for s in store.strata(row.id) if s.evaluation.checkpoint != "training" and not s.key.axis]
+    tested = [s for s in store.strata(row.id) if s.evaluation.checkpoint != "training"]
     if tested:
-        sweep = Counter(s.evaluation for s in tested).most_common(1)[0][0]
-        keys = [s.key for s in tested if s.evaluation == sweep]
+        # A training sweeps with an axis or without one; `eval` may have added others.
+        (sweep, axis), _ = Counter((s.evaluation, s.key.axis) for s in tested).most_common(1)[0]
+        keys = [s.key for s in tested if (s.evaluation, s.key.axis) == (sweep, axis)]
         lines += [
             f'test_lengths = "{lengths.show(sorted({key.length for key in keys}))}"',
             f'test_sets = "{",".join(dict.fromkeys(key.test_set for key in keys))}"',
             f"examples = {sweep.examples}",
             f"test_seed = {sweep.test_seed}",
         ]
+        if axis:
+            values = dict.fromkeys(f"{key.axis_value:g}" for key in keys)
+            lines.append(f'axis = "{axis}={",".join(values)}"')
+        if sweep.positions in ("drawn", "even"):
+            lines.append(f'positions = "{sweep.positions}"')
     return "\n".join(lines) + "\n"
 
 

@@ -51,11 +51,15 @@ def study(
 
     The database says what is done: any number of processes share the work, and only what is missing is trained.
     """
+    from algolen.errors import UserError
     from algolen.lengths import seeds as parse_seeds
     from algolen.sweep import study as studies
     from algolen.sweep.plan import plan
 
     if not names:
+        asked = [("--trials", trials), ("--quick", quick), ("--dry-run", dry_run), ("--seeds", seeds is not None)]
+        if given := [name for name, value in asked if value]:
+            raise UserError(f"{given[0]} needs the name of a study; there are {', '.join(studies.names())}")
         return _list(db, as_json)
     registry = common.registry(plugin)
     wanted = parse_seeds(seeds) if seeds is not None else None

@@ -34,12 +34,16 @@ class Report:
         """Print the tables, as wide as the console."""
         for part in render(self.tables, console.width):
             console.print(part, highlight=False)
-        if self.left_out:
-            console.print(f"[dim]Left out: {_said(self.left_out)}.[/]", highlight=False)
+        for note in self.omissions():
+            console.print(note, style="dim", highlight=False, markup=False, soft_wrap=True)
+
+    def omissions(self) -> list[str]:
+        """What is in none of the tables, a sentence each."""
+        said = [f"Left out: {_said(self.left_out)}."] if self.left_out else []
         if self.trials_left_out:
             trials = f"{self.trials_left_out:,} trial{'s' * (self.trials_left_out > 1)}"
-            note = f"Left out: {trials} (seeds from {TRIAL_SEEDS_FROM} up); --trials shows them alone."
-            console.print(f"[dim]{note}[/]", highlight=False, soft_wrap=True)
+            said.append(f"Left out: {trials} (seeds from {TRIAL_SEEDS_FROM} up); --trials shows them alone.")
+        return said
 
     def to_json(self) -> list[dict[str, Any]]:
         """For JSON, one object a row: its measures, and raw counts by run and length."""
@@ -73,6 +77,8 @@ def report(
     sets) are left out, or shown alone. With `same_recipe`, tables part what differs in model and training. Raises
     UserError where nothing matches, with the nearest stored name.
     """
+    if checkpoint == "training":
+        raise UserError("--checkpoint training: what is looked at while training is never reported; last or best are")
     if not 0 < threshold <= 1:
         raise UserError(f"--threshold {threshold:g} is not an exact match; give a number above 0 and up to 1")
     encoding, at, extension = (pe or "").partition("@")

@@ -19,6 +19,9 @@ from algolen.report.text import NOT_TESTED, fraction, header, label_width, label
 Cells = dict[tuple[int, float], tuple[list[str], Style | str]]
 """The texts and the style of every cell, by the number of the line and the column."""
 
+NARROWEST = 8
+"""Columns that names are given on however narrow a terminal."""
+
 
 def blocks(grid: Grid, width: int) -> Iterator[Table]:
     """The grid in as many blocks as the width asks for, of about equal size."""
@@ -28,7 +31,8 @@ def blocks(grid: Grid, width: int) -> Iterator[Table]:
     texts = [text for lines, _ in cells.values() for text in lines] + [header(x) for x in grid.columns]
     texts += [probability(value) for _, values in grid.baselines for value in values.values()]
     column = max(map(len, texts))
-    label = label_width(grid)
+    # Names go on in further lines before a column is cut.
+    label = min(label_width(grid), max(width - column - 5, NARROWEST))
     # Two regions at most begin within a block, and each costs a divider of two columns.
     fitting = max((width - label - 4) // (column + 1), 1)
     count = math.ceil(len(grid.columns) / fitting)

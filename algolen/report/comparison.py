@@ -61,6 +61,11 @@ class Row:
     mark: str = ""
 
     @property
+    def key(self) -> tuple[str, str, str]:
+        """What is tested, and how: the same row in each table of a family."""
+        return self.config.hash, self.extension, self.positions
+
+    @property
     def name(self) -> str:
         """The encoding as typed, with its test-time extension."""
         return f"{self.config.pe}@{self.extension}" if self.extension else self.config.pe
@@ -142,6 +147,12 @@ class Comparison:
     rows: tuple[Row, ...]
     shared: Options
     settings: Options = dataclasses.field(default_factory=dict)
+
+    @property
+    def task_options(self) -> Options:
+        """The options of the task, without its name before them."""
+        own = {name.partition(".")[2]: value for name, value in self.shared.items() if name.startswith(f"{self.task}.")}
+        return {name: value for name, value in own.items() if name != "version"}
 
     @cached_property
     def recipes(self) -> dict[str, Options]:
@@ -225,38 +236,45 @@ def _place_lost(tables: dict[_Shared, list[Row]], options: tuple[tuple[str, str]
 
 
 def _family(tables: Mapping[_Shared, Sequence[Row]]) -> list[Comparison]:
-    """Tables that differ in nothing but the value of an axis: a mark is the same recipe in all of them."""
-    configs = {row.config.hash: row.config for rows in tables.values() for row in rows}
+    """Tables that differ in nothing but the value of an axis: a row has the same label and mark in all of them."""
+    found = {row.key: row for rows in tables.values() for row in rows}
+    configs = {row.config.hash: row.config for row in found.values()}
     recipes = dict(zip(configs, differing([recipe_options(config) for config in configs.values()]), strict=True))
+    named: dict[str, list[Row]] = defaultdict(list)
+    for row in found.values():
+        named[row.name].append(dataclasses.replace(row, recipe=recipes[row.config.hash]))
+    told = {row.key: row for same in named.values() for row in _named_apart(same)}
     made = []
     for shared, rows in sorted(tables.items(), key=lambda item: item[0].axis_value):
-        made.append(_comparison(shared, [dataclasses.replace(row, recipe=recipes[row.config.hash]) for row in rows]))
+        alike = ((row, told[row.key]) for row in rows)
+        named_rows = [dataclasses.replace(row, recipe=own.recipe, differences=own.differences) for row, own in alike]
+        made.append(_comparison(shared, named_rows))
     return _marked(made)
 
 
 def _comparison(shared: _Shared, rows: Sequence[Row]) -> Comparison:
     train = min(row.train[0] for row in rows), max(row.train[1] for row in rows)
-    train_lengths = dict(shared.options).get("train_lengths", f"{train[0]}-{train[1]}")
-    named: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        named[row.name].append(row)
-    told = [row for same in named.values() for row in _named_apart(same)]
     return Comparison(
         shared.task,
         train,
-        train_lengths,
+        dict(shared.options).get("train_lengths", f"{train[0]}-{train[1]}"),
         shared.test_seed,
         shared.examples,
         shared.axis,
         shared.axis_value,
-        tuple(sorted(told, key=lambda row: row.rank)),
+        tuple(sorted(rows, key=lambda row: row.rank)),
         dict(shared.options),
     )
 
 
 def _named_apart(same: Sequence[Row]) -> Iterator[Row]:
     """Rows of one name, with what tells them apart."""
-    options = [{**encoding_options(row.config), "positions": row.positions} for row in same]
+    # A row without results was tested nowhere, and differs from none by where.
+    positions = len({row.positions for row in same if row.seeds}) > 1
+    options = [
+        {**encoding_options(row.config), **({"positions": row.positions} if positions and row.seeds else {})}
+        for row in same
+    ]
     for row, own in zip(same, differing(options), strict=True):
         # Two configs of one name, recipe and options can only differ in something that has no name here.
         twins = [other for other in same if other.recipe == row.recipe]
@@ -285,16 +303,20 @@ def _told_apart(tables: Sequence[Comparison]) -> list[Comparison]:
         by_task[table.task].append(table)
     told = []
     for same in by_task.values():
-        options = [
-            {
-                **{name: value for name, value in table.shared.items() if name != "train_lengths"},
-                "examples": str(table.examples),
-                "test seed": str(table.test_seed),
-            }
-            for table in same
-        ]
+        # A table of runs that were all lost was tested with nothing, and differs from none by what.
+        tests = {(table.examples, table.test_seed) for table in same if table.examples is not None}
+        options = [{**_settings(table), **(_test(table) if len(tests) > 1 else {})} for table in same]
         told += [
             dataclasses.replace(table, settings=settings)
             for table, settings in zip(same, differing(options), strict=True)
         ]
-    return sorted(told, key=lambda t: (t.task, t.train, t.axis, t.axis_value, said(t.settings)))
+    # Those that differ in the value of an axis alone come one after the other.
+    return sorted(told, key=lambda t: (t.task, t.train, t.axis, said(t.settings), t.axis_value))
+
+
+def _settings(table: Comparison) -> Options:
+    return {name: value for name, value in table.shared.items() if name != "train_lengths"}
+
+
+def _test(table: Comparison) -> Options:
+    return {} if table.examples is None else {"examples": str(table.examples), "test seed": str(table.test_seed)}

@@ -10,12 +10,14 @@ from typing import Any
 
 from algolen import statistics
 from algolen.report.comparison import Comparison, Row, SeedCurve
+from algolen.report.differences import said
 from algolen.store import Point, RunRow
 
 COLUMNS = (
     "run", "config", "task", "pe", "expansion", "extension", "positions", "train_shortest", "train_longest", "seed",
     "status", "greedy", "checkpoint", "step", "test_set", "test_seed", "examples", "axis", "axis_value", "length",
-    "units", "exact", "exact_match", "tokens", "tokens_correct", "token_accuracy", "chance", "input_blind",
+    "units", "exact", "exact_match", "tokens", "tokens_correct", "token_accuracy", "chance", "input_blind", "label",
+    "recipe", "settings", "task_options",
 )  # fmt: skip
 
 
@@ -35,6 +37,7 @@ def _row(table: Comparison, row: Row, test_set: str, checkpoint: str) -> dict[st
         "config": row.config.hash,
         "train_lengths": table.train_lengths,
         "settings": dict(table.settings),
+        "task_options": dict(table.task_options),
         **_tested(table, row, test_set, checkpoint),
         "threshold": row.threshold,
         "greedy": row.greedy,
@@ -100,16 +103,24 @@ def to_csv(tables: Sequence[Comparison], test_set: str, checkpoint: str) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n", restval="")
     writer.writeheader()
+    lost: set[str] = set()
     for table in tables:
         for row in table.rows:
-            shared = _tested(table, row, test_set, checkpoint)
-            writer.writerows({**shared, **_run(run)} for run in row.lost)
+            shared = {**_tested(table, row, test_set, checkpoint), **_described(table, row)}
+            # Beside each table of its config it would be counted more than once.
+            writer.writerows({**shared, **_run(run)} for run in row.lost if run.id not in lost)
+            lost |= {run.id for run in row.lost}
             for seed in row.seeds:
                 for length, point in seed.points.items():
                     line = {"length": length, "step": seed.step, "exact_match": seed.curve[length], **_counts(point)}
                     line["token_accuracy"] = line["tokens_correct"] / line["tokens"]
                     writer.writerow({**shared, **_run(seed.run), **line})
     return text.getvalue()
+
+
+def _described(table: Comparison, row: Row) -> dict[str, str]:
+    described = {"recipe": row.recipe, "settings": table.settings, "task_options": table.task_options}
+    return {"label": row.label, **{name: said(options) for name, options in described.items()}}
 
 
 def _run(run: RunRow) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -63,21 +65,26 @@ def by_length(table: Comparison) -> Grid:
 
 def by_axis(tables: Sequence[Comparison]) -> Grid:
     """Values of the axis across, at the only length; the best encodings first."""
-    values: dict[object, dict[float, list[float]]] = {}
-    rows: dict[object, Row] = {}
+    values: dict[object, dict[float, list[float]]] = defaultdict(dict)
+    found: dict[object, list[Row]] = defaultdict(list)
     for table in tables:
         for row in table.rows:
-            key = row.config.hash, row.extension, row.positions
-            rows.setdefault(key, row)
-            here = row.at(table.lengths[0]) if table.lengths else []
-            values.setdefault(key, {}).update({table.axis_value: here} if here else {})
-    lines = sorted((Line(rows[key], own) for key, own in values.items()), key=_rank)
+            found[row.key].append(row)
+            if here := [value for length in table.lengths for value in row.at(length)]:
+                values[row.key][table.axis_value] = here
+    lines = sorted((Line(_merged(rows), values[key]) for key, rows in found.items()), key=_rank)
     columns = tuple(table.axis_value for table in tables)
     baselines = []
     for title, name in BASELINES:
-        found = {table.axis_value: value for table in tables for value in table.baseline(name).values()}
-        baselines += [(title, found)] if found else []
+        told = {table.axis_value: value for table in tables for value in table.baseline(name).values()}
+        baselines += [(title, told)] if told else []
     return Grid(f"exact match at {tables[0].axis}", columns, (0,) * len(columns), tuple(lines), tuple(baselines))
+
+
+def _merged(rows: Sequence[Row]) -> Row:
+    """The row with every seed that was tested at any value."""
+    seeds = {seed.run.id: seed for row in rows for seed in row.seeds}
+    return dataclasses.replace(rows[0], seeds=tuple(seeds.values()))
 
 
 def _rank(line: Line) -> tuple[float, str]:

@@ -21,6 +21,9 @@ from algolen.report.differences import said
 from algolen.report.grid import Grid, families, grid
 from algolen.report.text import LABEL_WIDTH, NO_GREEDY, NOT_TESTED, factor, fraction, labelled, spread
 
+SUMMARY_WIDTH = 54
+"""Columns of a terminal below which the summary is lines of text."""
+
 
 def render(tables: Sequence[Comparison], width: int) -> Iterator[RenderableType]:
     """Everything a report shows of its comparisons, for a terminal of `width` columns."""
@@ -35,7 +38,7 @@ def render(tables: Sequence[Comparison], width: int) -> Iterator[RenderableType]
             yield block
         yield ""
         if len(family) == 1:
-            yield summary(family[0])
+            yield summary(family[0]) if width >= SUMMARY_WIDTH else Text("\n".join(_summary_lines(family[0])))
             yield ""
         for note in notes(family, shown):
             yield Text(note, "dim")
@@ -54,6 +57,16 @@ def summary(table: Comparison) -> Table:
             labelled(row), _in_distribution(row), _horizon(row), *_solved(row), "\n".join(row.seeds_attempted)
         )
     return found
+
+
+def _summary_lines(table: Comparison) -> Iterator[str]:
+    """The same where columns would not fit."""
+    target = statistics.target_length(table.train)
+    for row in table.rows:
+        solved, interval = _solved(row)
+        horizon = _horizon(row).replace("\n", ", ")
+        told = f"horizon {horizon}; solved at {target:,} {solved} ({interval}); seeds {', '.join(row.seeds_attempted)}"
+        yield f"{labelled(row).plain}: {told}"
 
 
 def _in_distribution(row: Row) -> Text:
@@ -86,13 +99,13 @@ def _solved(row: Row) -> tuple[str, str]:
 def title(family: Sequence[Comparison]) -> list[str]:
     """The task, what was trained on, and what tells these tables from others of the task."""
     table = family[0]
-    parts = [table.task, f"trained on lengths {table.train_lengths}"]
+    trained = table.shared.get(f"{table.task}.{table.axis}", "none")
+    with_value = "" if trained == "none" else f" with {table.axis} {trained.removesuffix('.0')}"
+    parts = [table.task, f"trained on lengths {table.train_lengths}{with_value}"]
     if len(family) > 1:
-        trained = table.shared.get(f"{table.task}.{table.axis}")
-        parts[-1] += f" with {table.axis} {float(trained):g}" if trained else ""
-        parts.append(f"tested at length {family[0].lengths[0]:,}")
+        parts.append(f"tested at length {table.lengths[0]:,}")
     elif table.axis:
-        parts.append(f"{table.axis} {table.axis_value:g}")
+        parts.append(f"tested at {table.axis} {table.axis_value:g}")
     return [*parts, said(table.settings)] if table.settings else parts
 
 
@@ -108,6 +121,8 @@ def notes(family: Sequence[Comparison], shown: Grid, divided: bool = True) -> It
         lengths = f"{table.train[0]:,} to {table.train[1]:,}"
         told = f"│ parts trained lengths ({lengths}) from others" if divided else f"Trained lengths are {lengths}"
         yield f"{told}. {_horizons(table)}"
+    if table.task_options:
+        yield f"The task: {said(table.task_options)}."
     recipes = {mark: recipe for one in family for mark, recipe in one.recipes.items()}
     for mark, recipe in sorted(recipes.items(), key=lambda item: (len(item[0]), item[0])):
         # Without the names of their sections, which would say nothing here.

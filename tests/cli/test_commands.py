@@ -225,9 +225,18 @@ def test_show_says_which_files_are_gone(trained: CommandLine) -> None:
     assert "not there" in trained("show", by_json(trained, "runs")[0]["id"]).stdout
 
 
-def test_the_configuration_shown_makes_the_same_run_and_counts_again(algolen: CommandLine) -> None:
-    changes = ("--set", "coupling.ids=9", "--set", "model.init_std=0.1", "--seeds", "4", "--test-lengths", "3-5,7")
-    assert algolen(*SMOKE, *changes, "--examples", "30", "--test-sets", "random,edge", "--test-seed", "8").code == 0
+@pytest.mark.parametrize(
+    "changes",
+    [
+        "--set coupling.ids=9 --set model.init_std=0.1 --seeds 4 --test-lengths 3-5,7 --examples 30"
+        " --test-sets random,edge --test-seed 8",
+        "--task selective-copy --pe randomized --set train.steps=60 --test-lengths 4,8 --axis blanks=0.5,2"
+        " --positions even",
+    ],
+    ids=["lengths", "axis"],
+)
+def test_the_configuration_shown_makes_the_same_run_and_counts_again(algolen: CommandLine, changes: str) -> None:
+    assert algolen(*SMOKE, *changes.split()).code == 0
     run, before = algolen.run, counts(algolen)
     toml = algolen("show", run, "--toml").stdout
     assert tomllib.loads(toml)["train"]["steps"] == 60

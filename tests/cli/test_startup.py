@@ -110,10 +110,16 @@ def test_the_program_alone_shows_its_help(algolen: CommandLine) -> None:
     assert alone.stdout + alone.stderr == algolen("--help").stdout
 
 
-def test_a_closed_pipe_is_no_error_of_ours(trained: CommandLine) -> None:
-    command = f"{sys.executable} -m algolen show {trained.run} --json | head -1"
+@pytest.mark.parametrize(
+    ("arguments", "first"), [("show {run} --json", "{"), ("tasks", "task"), ("runs", "config-seed")]
+)
+def test_a_closed_pipe_is_no_error_of_ours(trained: CommandLine, arguments: str, first: str) -> None:
+    command = f"{sys.executable} -m algolen {arguments.format(run=trained.run)} | true; echo ${{PIPESTATUS[0]}}"
     found = subprocess.run(["bash", "-c", command], cwd=trained.folder, capture_output=True, text=True, timeout=120)
-    assert (found.stdout, found.stderr) == ("{\n", "")
+    assert (found.stdout, found.stderr) == ("141\n", "")
+    command = f"{sys.executable} -m algolen {arguments.format(run=trained.run)} | head -1"
+    found = subprocess.run(["bash", "-c", command], cwd=trained.folder, capture_output=True, text=True, timeout=120)
+    assert (found.stdout.split()[0], found.stderr) == (first, "")
 
 
 def test_dry_runs_import_no_services(algolen: CommandLine) -> None:

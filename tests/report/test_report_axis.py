@@ -78,3 +78,52 @@ def test_many_values_go_on_in_further_blocks(filled: Filled, width: int) -> None
     assert max(map(len, text.splitlines())) <= width
     headers = " ".join(line for line in text.splitlines() if line.startswith("exact match at"))
     assert [int(n) for n in re.findall(r"\d+", headers)] == list(range(1, 13))
+
+
+def test_an_axis_whose_option_is_none_in_training_is_shown(filled: Filled) -> None:
+    hash = filled.config(task="flip-flop", task_options={"write": None})
+    for value in (0.05, 0.1):
+        filled.run(hash, 0, {16: 1.0}, key={"axis": "write", "axis_value": value})
+    assert lines(filled)[0] == "flip-flop · trained on lengths 1-20 · tested at length 16"
+    assert "exact match at write 0.05 0.1" in lines(filled)
+
+
+def test_seeds_that_were_tested_at_different_values_all_count(filled: Filled) -> None:
+    hash = filled.config(pe="alibi")
+    for seed, values in {0: (1, 2), 1: (2, 4), 2: (2, 4)}.items():
+        for value in values:
+            filled.run(hash, seed, {16: 0.25 * (seed + 1)}, key={"axis": "blanks", "axis_value": value})
+    shown = lines(filled)
+    begin = next(index for index, line in enumerate(shown) if line.startswith("alibi"))
+    assert shown[begin : begin + 2] == ["alibi 0.25 0.50 0.62", "1 of 3 .25–.75 2 of 3"]
+    assert "Seeds of each: 3." in shown
+
+
+def test_tables_of_different_tests_or_settings_keep_their_columns(filled: Filled) -> None:
+    for width, seed in ((64, 0), (128, 0)):
+        for value in (1, 2, 4):
+            key = {"axis": "blanks", "axis_value": value}
+            filled.run(filled.config(width=width), seed, {16: 1.0}, key=key)
+            filled.run(filled.config(width=width), seed, {16: 1.0}, key=key, test_seed=9)
+    for same_recipe, tables in ((False, 2), (True, 4)):
+        text = printed(report(filled.store, same_recipe=same_recipe), 100)
+        headers = [re.sub(r"\s+", " ", line).strip() for line in text.splitlines() if line.startswith("exact match at")]
+        assert headers == ["exact match at blanks 1 2 4"] * tables
+
+
+def test_two_rows_of_one_encoding_are_told_apart_at_every_value(filled: Filled) -> None:
+    sweep(filled, "alibi", {1: [0.5], 2: [0.5]}, pe_options={"steepness": 1.0})
+    sweep(filled, "alibi", {2: [0.4], 4: [0.4]}, pe_options={"steepness": 0.5})
+    labels = {row.label for table in report(filled.store).tables for row in table.rows}
+    assert labels == {"alibi (alibi.steepness=1.0)", "alibi (alibi.steepness=0.5)"}
+
+
+def test_the_trained_value_is_told_from_the_tested_one_in_every_title(filled: Filled) -> None:
+    hash = filled.config(task="selective-copy", task_options={"blanks": 2.0})
+    for value in (1, 4):
+        filled.run(hash, 0, {8: 1.0, 16: 1.0}, key={"axis": "blanks", "axis_value": value})
+    titles = [line for line in lines(filled) if line.startswith("selective-copy")]
+    assert titles == [
+        "selective-copy · trained on lengths 1-20 with blanks 2 · tested at blanks 1",
+        "selective-copy · trained on lengths 1-20 with blanks 2 · tested at blanks 4",
+    ]

@@ -67,9 +67,37 @@ def test_csv_has_one_line_a_run_and_length_and_one_for_a_run_that_failed(some: F
     )
 
 
-def test_json_and_csv_at_once_are_refused(some: Filled) -> None:
-    with pytest.raises(UserError, match="give one of them"):
-        call(some, "report", "--json", "--csv")
+def test_a_run_that_was_lost_is_one_line_of_csv_beside_however_many_tables(some: Filled) -> None:
+    hash = some.config(pe="rope")
+    for seed in (0, 9):
+        some.run(hash, 0, GOOD, test_seed=seed)
+    some.run(hash, 1, status="diverged")
+    lines = list(csv.DictReader(io.StringIO(call(some, "report", "--pe", "rope", "--csv").output)))
+    assert [line["run"] for line in lines if line["status"] == "diverged"] == [f"{hash}-1"]
+    assert {line["settings"] for line in lines if line["length"]} == {"test seed=0", "test seed=9"}
+    assert {(line["label"], line["recipe"], line["task_options"]) for line in lines} == {("rope", "", "reverse=true")}
+
+
+@pytest.mark.parametrize("given", [("--json", "--csv"), ("--csv", "--markdown")])
+def test_two_formats_at_once_are_refused(some: Filled, given: tuple[str, str]) -> None:
+    with pytest.raises(UserError, match=" and ".join(given)):
+        call(some, "report", *given)
+
+
+@pytest.mark.parametrize("given", ["--json", "--csv", "--markdown"])
+def test_what_is_left_out_is_said_beside_what_machines_read(some: Filled, given: str) -> None:
+    some.run(some.config(pe="coupling"), 5, status="interrupted")
+    some.run(some.config(pe="coupling"), 100, GOOD)
+    result = call(some, "report", given)
+    assert "Left out: 1 run (1 interrupted)." in result.stderr
+    assert "Left out: 1 trial " in result.stderr
+    assert "Left out" not in result.stdout
+
+
+def test_looks_while_training_are_not_reported(some: Filled) -> None:
+    for trials in ((), ("--trials",)):
+        with pytest.raises(UserError, match="never reported"):
+            call(some, "report", "--checkpoint", "training", *trials)
 
 
 def test_json_of_a_report_reads_back(some: Filled) -> None:

@@ -81,7 +81,7 @@ def test_what_is_not_finished_is_left_out_and_said(filled: Filled) -> None:
     assert "Left out: 2 runs (1 done but not tested so, 1 interrupted)." in printed(made)
 
 
-@pytest.mark.parametrize("width", [50, 80, 120, 200])
+@pytest.mark.parametrize("width", [36, 40, 48, 50, 80, 120, 200])
 @pytest.mark.parametrize("color", [None, "truecolor"])
 def test_nothing_is_wider_than_the_terminal_cut_or_missing(filled: Filled, width: int, color: str | None) -> None:
     lengths = range(5, 205, 5)
@@ -123,6 +123,22 @@ def test_a_divider_parts_trained_lengths_from_shorter_and_longer_ones(filled: Fi
     assert re.search(r"^nope +1\.00 +│ +1\.00 +1\.00 +│ +1\.00 +1\.00", text, re.M)
     narrow = [line for line in printed(report(filled.store), 42).splitlines() if line.startswith("exact match at")]
     assert narrow[-1].count("│") == 1, "a block of longer lengths alone says that they are longer"
+
+
+@pytest.mark.parametrize("width", [30, 45, 53, 54, 80])
+def test_every_name_has_its_seeds_and_horizon_however_narrow_the_terminal(filled: Filled, width: int) -> None:
+    three_seeds(filled)
+    text = " ".join(printed(report(filled.store), width).split())
+    for name, horizon, shown in (("coupling", "30 = 1.5×", "0/3"), ("nope", "10 = 0.5×", "0/3")):
+        assert re.search(rf"{name}(:| )[^=]*{horizon}.{{0,60}}?{shown}", text), text
+
+
+def test_what_the_task_was_is_always_said(filled: Filled) -> None:
+    filled.run(filled.config(task="parity", task_options={"scratchpad": True}), 0, GOOD)
+    made = report(filled.store)
+    assert "The task: scratchpad=true." in printed(made)
+    assert "- The task: scratchpad=true." in made.to_markdown()
+    assert made.to_json()[0]["task_options"] == {"scratchpad": "true"}
 
 
 # What is compared with what -------------------------------------------------------------------------------------------
@@ -225,6 +241,19 @@ def test_rows_that_differ_in_nothing_with_a_name_are_told_apart_by_their_hash(fi
     assert {row.label for row in table.rows} == {f"nope (config={hash})" for hash in hashes}
 
 
+def test_rows_without_results_differ_from_none_by_how_they_were_tested(filled: Filled) -> None:
+    filled.run(filled.config(width=64), 0, GOOD, positions="fixed")
+    filled.run(filled.config(width=128), 0, status="diverged")
+    (table,) = report(filled.store).tables
+    assert [row.label for row in table.rows] == ["nope [a]", "nope [b]"]
+    titles = [
+        line
+        for line in printed(report(filled.store, same_recipe=True), 120).splitlines()
+        if line.startswith("addition")
+    ]
+    assert sorted(titles) == [f"addition · trained on lengths 1-20 · model.width={width}" for width in (128, 64)]
+
+
 def test_ways_of_testing_one_run_are_rows_of_their_own(filled: Filled) -> None:
     hash = filled.config(pe="rope")
     filled.run(hash, 0, GOOD)
@@ -242,7 +271,7 @@ def test_values_of_an_axis_are_tables_of_their_own(filled: Filled) -> None:
     filled.run(hash, 0, BAD, key={"axis": "operands", "axis_value": 3})
     made = report(filled.store)
     assert [(table.axis, table.axis_value) for table in made.tables] == [("", 0), ("operands", 3)]
-    assert "· operands 3" in printed(made)
+    assert "· tested at operands 3" in printed(made)
 
 
 def test_what_an_encoding_stands_for_and_where_greedy_decoding_differs_is_noted(filled: Filled) -> None:

@@ -134,3 +134,12 @@ def test_the_study_of_the_documentation_is_one(tmp_path: Path) -> None:
     (tmp_path / "copying.toml").write_text(shown)
     study = studies.load(str(tmp_path / "copying.toml"))
     assert [one.label for one in plan(study, building.REGISTRY)] == ["coupling", "rope"]
+
+
+@pytest.mark.parametrize("given", [("--trials",), ("--quick",), ("--dry-run",), ("--seeds", "0")])
+def test_what_is_asked_of_no_study_is_refused_with_those_there_are(
+    algolen: CommandLine, given: tuple[str, ...]
+) -> None:
+    refused = algolen("study", *given)
+    assert (refused.code, refused.stdout) == (2, "")
+    assert given[0] in refused.stderr and "selective-copy" in refused.stderr
