@@ -157,8 +157,7 @@ class Comparison:
     @cached_property
     def recipes(self) -> dict[str, Options]:
         """The recipes of the rows by their marks: what they differ in; none where all rows share one."""
-        marked = {row.mark: row.recipe for row in self.rows if row.mark}
-        return dict(sorted(marked.items(), key=lambda item: (len(item[0]), item[0])))
+        return {row.mark: row.recipe for row in self.rows if row.mark}
 
     @cached_property
     def lengths(self) -> list[int]:

@@ -137,7 +137,8 @@ def _refill(document: Path, database: Path) -> tuple[int, bool]:
             raise UserError(f"cannot write {document}: {error}") from None
         finally:
             made.unlink(missing_ok=True)
-    return sum(line.strip().startswith("<!-- end") for line in filled.splitlines()), after != before
+    markers = [found for line in filled.split("\n") if (found := _MARKER.match(line))]
+    return len(markers) // 2, after != before
 
 
 if __name__ == "__main__":

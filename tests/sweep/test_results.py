@@ -89,10 +89,13 @@ def test_what_cannot_be_made_is_said_and_the_document_stays(
     assert {found.name for found in tmp_path.iterdir()} <= {"notes.md", "shipped.sqlite"}
 
 
-def test_markers_are_read_however_they_are_spaced_and_line_ends_stay(shipped: Path, tmp_path: Path) -> None:
+def test_markers_are_read_however_they_are_spaced_and_line_ends_stay(
+    shipped: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "notes.md"
     path.write_bytes(b"mine\r\n  <!--study  selective-copy-->\t\r\nold\r\n<!--end-->\r\nmine too")
     assert main([str(path), str(shipped)]) == 0
+    assert capsys.readouterr().out.endswith(": 1 block\n")
     made = path.read_bytes()
     assert made.startswith(b"mine\r\n  <!--study  selective-copy-->\t\r\n**selective-copy** ")
     assert made.endswith(b"\r\n<!--end-->\r\nmine too")

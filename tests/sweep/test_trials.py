@@ -130,7 +130,6 @@ def test_the_packaged_studies_can_be_planned_and_mark_some_runs_as_quick(name: s
     assert set(map(tuple, by_label.values())) == {tuple(trial.name for trial in study.trials)}
 
 
-@pytest.mark.skipif(not SHIPPED.exists(), reason="no experiments.sqlite here")
 @pytest.mark.parametrize("name", studies.names())
 def test_the_recipes_of_the_packaged_studies_are_those_that_scored_best(name: str, tmp_path: Path) -> None:
     planned = plan(studies.load(name), building.REGISTRY, trials=True)
