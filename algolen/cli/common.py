@@ -34,6 +34,10 @@ Trials = Annotated[bool, typer.Option("--trials", help="Only trials: seeds from 
 
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1, mps …")]
 
+Wandb = Annotated[str, typer.Option("--wandb", help="Log to W&B too: off, offline (sent later) or online.")]
+
+WandbProject = Annotated[str | None, typer.Option("--wandb-project", help="The project there.  [default: algolen]")]
+
 Threads = Annotated[
     int, typer.Option("--threads", min=1, max=1024, help="CPU threads; more than one is slower on a busy machine.")
 ]

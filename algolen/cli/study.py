@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from algolen.cli import common
-from algolen.cli.common import AsJson, Database, Device, Plugins
+from algolen.cli.common import AsJson, Database, Device, Plugins, Wandb, WandbProject
 from algolen.cli.stopping import Stop, signals
 
 if TYPE_CHECKING:
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from algolen.execution import Outcome
     from algolen.store import Store
     from algolen.sweep.plan import Planned, Run
+    from algolen.tracking import Destination
+
+FINISHED = ("done", "diverged")
+"""How runs end that need not be tried again; one that diverged has that as its result."""
 
 
 def study(
@@ -39,6 +43,8 @@ def study(
     quick: Annotated[bool, typer.Option("--quick", help="Only the encodings that the files mark as quick.")] = False,
     plugin: Plugins = None,
     device: Device = "auto",
+    wandb: Wandb = "off",
+    wandb_project: WandbProject = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done and stop.")] = False,
     db: Database = common.DATABASE,
     as_json: AsJson = False,
@@ -51,6 +57,7 @@ def study(
 
     The database says what is done: any number of processes share the work, and only what is missing is trained.
     """
+    from algolen import tracking
     from algolen.errors import UserError
     from algolen.lengths import seeds as parse_seeds
     from algolen.sweep import study as studies
@@ -61,6 +68,7 @@ def study(
         if given := [name for name, value in asked if value]:
             raise UserError(f"{given[0]} needs the name of a study; there are {', '.join(studies.names())}")
         return _list(db, as_json)
+    tracked = tracking.destination(wandb, wandb_project, db.parent)
     registry = common.registry(plugin)
     wanted = parse_seeds(seeds) if seeds is not None else None
     read = [studies.load(name) for name in dict.fromkeys(names)]
@@ -69,11 +77,14 @@ def study(
         from algolen.cli import study_tables
 
         study_tables.print_plans(planned, db, as_json)
+        if tracked is not None:
+            common.console(stderr=True).print(f"W&B: {tracked}", markup=False, soft_wrap=True)
         return 0
-    options = [(name, value) for name, value in (("--seeds", seeds), *(("--plugin", path) for path in plugin or ()))]
-    arguments = [part for name, value in options if value is not None for part in (name, str(value))]
+    options = [("--seeds", seeds), ("--wandb", wandb), ("--wandb-project", wandb_project)]
+    options += [("--plugin", str(path)) for path in plugin or ()]
+    arguments = [part for name, value in options if value is not None for part in (name, value)]
     arguments += ["--trials"] * trials + ["--quick"] * quick + ["--device", device, "--db", str(db)]
-    job = _Job(planned, common.find_device(device), db, [*dict.fromkeys(names), *arguments])
+    job = _Job(planned, common.find_device(device), db, tracked, [*dict.fromkeys(names), *arguments])
     return job.share(worker, since) if worker else job.run(processes, trials, as_json)
 
 
@@ -92,6 +103,7 @@ class _Job:
     planned: Sequence[Sequence[Planned]]
     device: torch.device
     db: Path
+    tracked: Destination | None
     arguments: Sequence[str]
 
     def runs(self) -> list[Run]:
@@ -107,8 +119,7 @@ class _Job:
 
         check_folder(self.db.parent / "runs")
         with Store.open(self.db, create=True) as store:
-            with signals() as stop:
-                well = self._supervise(store, processes, stop) if processes > 1 else self._alone(store, stop)
+            well, stop = self._supervise(store, processes) if processes > 1 else self._work(store)
             if stop.asked():
                 return stop.exit_code
             print_all = study_tables.print_choices if trials else study_tables.print_reports
@@ -121,21 +132,19 @@ class _Job:
 
         number, of = (int(part) for part in worker.split("/"))
         parent, runs = os.getppid(), self.runs()
-        with Store.open(self.db, create=True) as store, signals() as stop:
-            asked = lambda: stop.asked() or os.getppid() != parent  # noqa: E731
-            outcomes = self._work(store, asked, since, len(runs) * (number - 1) // of)
-        return stop.exit_code if stop.asked() else int(any(_bad(outcome) for outcome in outcomes.values()))
-
-    def _alone(self, store: Store, stop: Stop) -> bool:
-        outcomes = self._work(store, stop.asked)
-        return not any(_bad(outcome) for outcome in outcomes.values())
+        with Store.open(self.db, create=True) as store:
+            well, stop = self._work(store, lambda: os.getppid() != parent, since, len(runs) * (number - 1) // of)
+        return stop.exit_code if stop.asked() else int(not well)
 
     def _work(
-        self, store: Store, asked: Callable[[], bool], since: str | None = None, first: int = 0
-    ) -> dict[str, Outcome]:
+        self, store: Store, alone: Callable[[], bool] = lambda: False, since: str | None = None, first: int = 0
+    ) -> tuple[bool, Stop]:
+        """Works until all is done, a signal comes, or this process is left alone; whether all went well."""
         from algolen.cli.progress import Listener
+        from algolen.listener import Listeners
         from algolen.store.base import now
         from algolen.sweep.worker import Worker
+        from algolen.tracking.tracking import follow
 
         common.set_threads(1)
         err, runs = common.console(stderr=True), self.runs()
@@ -147,12 +156,16 @@ class _Job:
             if outcome.status != "done":
                 err.print(f"{run}: {outcome.status}: {outcome.reason}", markup=False, soft_wrap=True)
 
-        with Listener(err) as listener:
-            folder = self.db.parent / "runs"
+        experiments = [one.experiment for own in self.planned for one in own]
+        # W&B is waited for at the end, when signals do what they always do.
+        with follow(self.tracked, experiments, store, err) as tracking, Listener(err) as shown, signals() as stop:
+            asked = lambda: stop.asked() or alone()  # noqa: E731
+            folder, listener = self.db.parent / "runs", Listeners(shown, tracking)
             worker = Worker(store, folder, self.device, listener, asked, since or now(), before, after)
-            return worker.work(runs, first)
+            outcomes = worker.work(runs, first)
+        return all(outcome.status in FINISHED for outcome in outcomes.values()), stop
 
-    def _supervise(self, store: Store, processes: int, stop: Stop) -> bool:
+    def _supervise(self, store: Store, processes: int) -> tuple[bool, Stop]:
         """Starts the workers and shows how far they are; whether all went well."""
         from algolen.cli.overview import Overview
         from algolen.store.base import now
@@ -165,15 +178,15 @@ class _Job:
         commands = [[*base, f"{number}/{processes}"] for number in range(1, processes + 1)]
         err = common.console(stderr=True)
         err.print(f"{len(runs):,} runs in {processes} processes, which write to {logs[0]} …", soft_wrap=True)
-        with Overview(err, store, runs, began) as overview:
+        earlier = [log.stat().st_size if log.exists() else 0 for log in logs]
+        with signals() as stop, Overview(err, store, runs, began) as overview:
             codes = supervise(commands, logs, lambda: stop.signal, overview.look)
         for code, log in zip(codes, logs, strict=True):
             if code and not stop.asked():
                 err.print(f"a process ended with code {code}; {log} says why", soft_wrap=True)
+        for log, size in zip(logs, earlier, strict=True):
+            for line in log.read_bytes()[size:].decode(errors="replace").splitlines():
+                if line.startswith("W&B: "):
+                    err.print(line, markup=False, soft_wrap=True)
         # A worker that ended well has seen every run finished, whatever became of the others.
-        return 0 in codes
-
-
-def _bad(outcome: Outcome) -> bool:
-    """Whether a run is not finished. One that diverged is: that is its result."""
-    return outcome.status not in ("done", "diverged")
+        return 0 in codes, stop

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from algolen.cli import common
-from algolen.cli.common import AsJson, Database, Device, Plugins, Threads
+from algolen.cli.common import AsJson, Database, Device, Plugins, Threads, Wandb, WandbProject
 from algolen.cli.stopping import signals
 
 if TYPE_CHECKING:
@@ -18,9 +17,7 @@ if TYPE_CHECKING:
     from algolen.config import Sections
     from algolen.execution import Outcome
     from algolen.experiment import Experiment
-    from algolen.listener import Listener
     from algolen.presets import Preset
-    from algolen.store import Store
     from algolen.tracking import Destination
 
 
@@ -70,10 +67,8 @@ def train(
     retrain: Annotated[
         bool, typer.Option("--retrain", help="Train again from the start; results are compared with the stored ones.")
     ] = False,
-    wandb: Annotated[str, typer.Option("--wandb", help="Log to W&B too: off, offline (sent later) or online.")] = "off",
-    wandb_project: Annotated[
-        str | None, typer.Option("--wandb-project", help="The project there.  [default: algolen]")
-    ] = None,
+    wandb: Wandb = "off",
+    wandb_project: WandbProject = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done and stop.")] = False,
     db: Database = common.DATABASE,
     as_json: AsJson = False,
@@ -118,6 +113,7 @@ def _train(
     from algolen.execution import Runner, check_folder
     from algolen.listener import Listeners
     from algolen.store import Store, is_trial
+    from algolen.tracking.tracking import follow
 
     where = common.find_device(device)
     common.set_threads(threads)
@@ -138,7 +134,7 @@ def _train(
     outcomes: list[Outcome] = []
     with Store.open(db, create=True) as store:
         announce(err, plan)
-        with _tracking(tracked, experiment, store, err) as tracking:
+        with follow(tracked, [experiment], store, err) as tracking:
             with Listener(err) as shown, signals() as stop:
                 listener = Listeners(shown, tracking)
                 for seed in seeds:
@@ -153,16 +149,6 @@ def _train(
                 trials = all(is_trial(seed) for seed in seeds)
                 common.print_reports(store, kinds, as_json, configs=[experiment.config.hash()], trials=trials)
     return 0 if all(outcome.status == "done" for outcome in outcomes) else 1
-
-
-def _tracking(
-    destination: Destination | None, experiment: Experiment, store: Store, err: Console
-) -> AbstractContextManager[Listener]:
-    """Who tells W&B, or nobody."""
-    from algolen.listener import Listener
-    from algolen.tracking.tracking import Tracking
-
-    return nullcontext(Listener()) if destination is None else Tracking(destination, experiment, store, err)
 
 
 def _say(err: Console, outcome: Outcome) -> None:

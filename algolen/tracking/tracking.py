@@ -6,12 +6,13 @@ import os
 import shlex
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from algolen import statistics
+from algolen.config import RunConfig
 from algolen.experiment import Experiment
 from algolen.listener import Listener
 from algolen.recording import IN_DISTRIBUTION_LOSS, LOSS
@@ -42,15 +43,25 @@ LONGEST_TAG, LONGEST_NAME, LONGEST_REASON = 64, 128, 300
 """Characters that W&B takes, and that we show of an error."""
 
 
+def follow(
+    destination: Destination | None, experiments: Iterable[Experiment], store: Store, console: Console
+) -> AbstractContextManager[Listener]:
+    """Who tells W&B of the runs of some experiments, for as long as the context lasts; nobody without a destination."""
+    return nullcontext(Listener()) if destination is None else Tracking(destination, experiments, store, console)
+
+
 class Tracking(Listener):
-    """One W&B run for each of ours, named by our id; use as a context manager.
+    """One W&B run for each of ours, named by our id; use as a context manager. `experiments` are those of all runs.
 
     Nothing raises, and nothing waits but leaving the context, for a bounded time. The first thing that goes wrong is
     said on the console, and no further run of this process is logged.
     """
 
-    def __init__(self, destination: Destination, experiment: Experiment, store: Store, console: Console) -> None:
-        self.destination, self.experiment, self.store, self.console = destination, experiment, store, console
+    def __init__(
+        self, destination: Destination, experiments: Iterable[Experiment], store: Store, console: Console
+    ) -> None:
+        self.destination, self.store, self.console = destination, store, console
+        self.experiments = {experiment.config.hash(): experiment for experiment in experiments}
         self._failed = False
         self._current: Process | None = None
         self._processes: list[Process] = []
@@ -107,7 +118,7 @@ class Tracking(Listener):
     # What W&B is told -------------------------------------------------------------------------------------------------
 
     def _start(self, run_id: str, seed: int, at_step: int) -> dict[str, Any]:
-        config = self.experiment.config
+        config = self._config(run_id)
         what = f"{config.task} {config.pe}"
         return {
             "mode": self.destination.mode,
@@ -149,16 +160,11 @@ class Tracking(Listener):
             "columns": COLUMNS,
             "rows": table,
             "chart": [[length, match, series] for series, curve in curves.items() for length, match in curve.items()],
-            "summary": self._horizons(curves),
+            "summary": _horizons(curves, self._config(evaluation.run_id).train_lengths),
         }
 
-    def _horizons(self, curves: Mapping[str, Mapping[int, float]]) -> dict[str, int | None]:
-        trained = self.experiment.config.train_lengths
-        found: dict[str, int | None] = {}
-        for series, curve in curves.items():
-            found[f"horizon/{series}"] = statistics.horizon(curve, (trained[0], trained[-1])).length
-            found[f"tested to/{series}"] = max(curve)
-        return found
+    def _config(self, run_id: str) -> RunConfig:
+        return self.experiments[run_id.rpartition("-")[0]].config
 
     # What comes of it -------------------------------------------------------------------------------------------------
 
@@ -223,6 +229,14 @@ class Tracking(Listener):
 
     def _say(self, text: str) -> None:
         self.console.print(f"W&B: {text}", markup=False, soft_wrap=True)
+
+
+def _horizons(curves: Mapping[str, Mapping[int, float]], trained: Sequence[int]) -> dict[str, int | None]:
+    found: dict[str, int | None] = {}
+    for series, curve in curves.items():
+        found[f"horizon/{series}"] = statistics.horizon(curve, (trained[0], trained[-1])).length
+        found[f"tested to/{series}"] = max(curve)
+    return found
 
 
 def _beyond(length: int) -> str:
