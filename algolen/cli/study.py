@@ -64,7 +64,11 @@ def study(
     from algolen.sweep.plan import plan
 
     if not names:
-        asked = [("--trials", trials), ("--quick", quick), ("--dry-run", dry_run), ("--seeds", seeds is not None)]
+        asked = [
+            ("--trials", trials), ("--quick", quick), ("--dry-run", dry_run), ("--seeds", seeds is not None),
+            ("--wandb", wandb != "off"), ("--wandb-project", wandb_project is not None),
+            ("--plugin", bool(plugin)), ("--processes", processes != 1), ("--device", device != "auto"),
+        ]  # fmt: skip
         if given := [name for name, value in asked if value]:
             raise UserError(f"{given[0]} needs the name of a study; there are {', '.join(studies.names())}")
         return _list(db, as_json)

@@ -31,6 +31,12 @@ def test_every_run_of_a_study_is_logged_once_with_its_own_settings(algolen: Comm
         assert log.folder.name in result.stderr
 
 
+def test_options_of_wandb_need_the_name_of_a_study(algolen: CommandLine) -> None:
+    result = algolen("study", "--wandb", "offline")
+    assert result.code == 2
+    assert "--wandb needs the name of a study" in result.stderr
+
+
 def test_a_study_refuses_a_mode_of_wandb_that_there_is_not_before_anything_is_written(algolen: CommandLine) -> None:
     algolen.write("tiny.toml", TINY)
     result = algolen("study", "tiny.toml", "--wandb", "offlin")
