@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -188,9 +188,16 @@ class _Job:
         for code, log in zip(codes, logs, strict=True):
             if code and not stop.asked():
                 err.print(f"a process ended with code {code}; {log} says why", soft_wrap=True)
-        for log, size in zip(logs, earlier, strict=True):
-            for line in log.read_bytes()[size:].decode(errors="replace").splitlines():
-                if line.startswith("W&B: "):
-                    err.print(line, markup=False, soft_wrap=True)
+        for line in _said_of_wandb(log.read_bytes()[size:] for log, size in zip(logs, earlier, strict=True)):
+            err.print(line, markup=False, soft_wrap=True)
         # A worker that ended well has seen every run finished, whatever became of the others.
         return 0 in codes, stop
+
+
+def _said_of_wandb(logs: Iterable[bytes]) -> list[str]:
+    """The lines about W&B in what workers wrote, each once; that there was nothing to log, only if all had nothing."""
+    from algolen.tracking.tracking import NOTHING, SAID
+
+    written = [line for log in logs for line in log.decode(errors="replace").splitlines()]
+    said = list(dict.fromkeys(line for line in written if line.startswith(SAID)))
+    return [line for line in said if len(said) == 1 or line != f"{SAID}{NOTHING}"]

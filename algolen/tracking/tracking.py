@@ -33,6 +33,12 @@ PATIENCE_AT_ONCE = 5.0
 UNNOTICED = 2.0
 """Seconds of waiting that nothing is said about."""
 
+SAID = "W&B: "
+"""What every line about W&B begins with."""
+
+NOTHING = "nothing was trained or tested, so nothing is logged"
+"""What is said where W&B was told nothing."""
+
 COLUMNS = ("test set", "axis", "axis value", "length", "exact", "units", "exact match", "low", "high")
 """Of the sweep's table; low and high are the ends of the 95 % Wilson interval."""
 
@@ -216,7 +222,7 @@ class Tracking(Listener):
         if self._failed:
             return
         if not self._processes:
-            self._say("nothing was trained or tested, so nothing is logged")
+            self._say(NOTHING)
             return
         if late:
             self._say(f"not done in time and ended; {self._how_to_send('what there is', late)}")
@@ -228,7 +234,7 @@ class Tracking(Listener):
         return f"send {what} with: wandb sync {shlex.join(folders)}" if folders else "there is nothing to send"
 
     def _say(self, text: str) -> None:
-        self.console.print(f"W&B: {text}", markup=False, soft_wrap=True)
+        self.console.print(f"{SAID}{text}", markup=False, soft_wrap=True)
 
 
 def _horizons(curves: Mapping[str, Mapping[int, float]], trained: Sequence[int]) -> dict[str, int | None]:

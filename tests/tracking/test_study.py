@@ -31,6 +31,14 @@ def test_every_run_of_a_study_is_logged_once_with_its_own_settings(algolen: Comm
         assert log.folder.name in result.stderr
 
 
+def test_that_nothing_was_left_to_log_is_said_once_however_many_processes_there_are(algolen: CommandLine) -> None:
+    algolen.write("tiny.toml", TINY)
+    assert algolen(*STUDY[:4]).code == 0
+    result = algolen(*STUDY, "--processes", "2")
+    assert result.code == 0
+    assert result.stderr.count("W&B: ") == result.stderr.count("W&B: nothing was trained or tested") == 1
+
+
 def test_options_of_wandb_need_the_name_of_a_study(algolen: CommandLine) -> None:
     result = algolen("study", "--wandb", "offline")
     assert result.code == 2
