@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,10 +14,15 @@ from algolen.cli import common
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from algolen.reproduction import Pair, Reproduction
+    from algolen.report.differences import Options
+    from algolen.reproduction import Line, Pair, Reproduction, Verdict
 
 SHOWN = 10
 """How many of the points that differ are shown."""
+
+
+ORDER: tuple[Verdict, ...] = ("equal", "within", "different")
+"""The verdicts as columns."""
 
 
 def compare(
@@ -29,19 +35,22 @@ def compare(
 
     Exits with 1 if a run is not as it should be or there is nothing to compare. Neither file is written to.
     """
-    from algolen.reproduction import reproduction
+    from algolen.report.differences import task_settings
+    from algolen.reproduction import by_config, reproduction
     from algolen.store import Store
 
     with Store.open(first, read_only=True) as one, Store.open(second, read_only=True) as other:
         found = reproduction(one, other, trials)
+        hashes = {line.run.config_hash for line in by_config(found)}
+        settings = task_settings((one.configs(hashes) | other.configs(hashes)).values())
     if as_json:
-        common.print_json(_as_dict(found))
+        common.print_json(_as_dict(found, settings))
     else:
-        _print(common.console(), found, first, second)
+        _print(common.console(), found, settings, first, second)
     return 0 if found.well else 1
 
 
-def _as_dict(found: Reproduction) -> dict[str, Any]:
+def _as_dict(found: Reproduction, settings: Mapping[str, Options]) -> dict[str, Any]:
     from algolen.reproduction import by_config
 
     return {
@@ -50,6 +59,7 @@ def _as_dict(found: Reproduction) -> dict[str, Any]:
             {
                 "config": line.run.config_hash,
                 "task": line.run.task,
+                "settings": settings[line.run.config_hash],
                 "pe": line.run.pe,
                 **line.counts,
                 "only_first": line.only_first,
@@ -80,25 +90,29 @@ def _difference(pair: Pair) -> dict[str, Any]:
     }
 
 
-def _print(console: Console, found: Reproduction, first: Path, second: Path) -> None:
+def _print(console: Console, found: Reproduction, settings: Mapping[str, Options], first: Path, second: Path) -> None:
     from rich import box
     from rich.table import Table
 
     from algolen.reproduction import TEST, by_config
 
     console.print(f"A is {first}, B is {second}\n", markup=False, soft_wrap=True)
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    for name in ("config", "task", "encoding", "equal", "within", "different", "only A", "only B"):
-        table.add_column(name, justify="left" if name in ("config", "task", "encoding") else "right", overflow="fold")
     # What only one of them has is no fault: a part of the studies may have been reproduced.
-    for line in by_config(found):
-        if not any(line.counts.values()):
-            continue
-        counts = (line.counts["equal"], line.counts["within"], line.counts["different"])
-        cells = [f"{count:,}" if count else "" for count in (*counts, line.only_first, line.only_second)]
-        table.add_row(line.run.config_hash[:6], line.run.task, line.run.pe, *cells, style="" if line.well else "red")
-    console.print(table)
-    console.print()
+    lines = [line for line in by_config(found) if any(line.counts.values())]
+    longest = max((len(line.run.pe) for line in lines), default=0)
+    for title, own in _grouped(lines, settings).items():
+        console.print(title, style="bold", markup=False, highlight=False)
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+        table.add_column("config")
+        table.add_column("encoding", overflow="fold", min_width=min(longest, 20))
+        for name in ("equal", "within", "different", "only A", "only B"):
+            table.add_column(name, justify="right", no_wrap=True)
+        for line in own:
+            counts = (*(line.counts[name] for name in ORDER), line.only_first, line.only_second)
+            cells = [f"{count:,}" if count else "" for count in counts]
+            table.add_row(line.run.config_hash[:6], line.run.pe, *cells, style="" if line.well else "red")
+        console.print(table)
+        console.print()
     for name, runs in (("A", found.only_first), ("B", found.only_second)):
         if runs:
             console.print(
@@ -112,6 +126,16 @@ def _print(console: Console, found: Reproduction, first: Path, second: Path) -> 
         if one.first.status != one.second.status:
             console.print(f"{one.first.id}: {one.first.status} in A, {one.second.status} in B", soft_wrap=True)
     _conclude(console, found, TEST)
+
+
+def _grouped(lines: Sequence[Line], settings: Mapping[str, Options]) -> dict[str, list[Line]]:
+    """The lines by their task and the options that tell it from the same task elsewhere."""
+    found: dict[str, list[Line]] = {}
+    for line in lines:
+        own = settings[line.run.config_hash]
+        title = " · ".join((line.run.task, *(f"{name}={value}" for name, value in own.items())))
+        found.setdefault(title, []).append(line)
+    return found
 
 
 def _said(pair: Pair) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from algolen.lengths import show
@@ -33,6 +34,21 @@ def recipe_options(config: ConfigRow) -> Options:
 def other_options(config: ConfigRow) -> Options:
     """What all rows of one table share: task, lengths, model and training."""
     return _flat(config)[1]
+
+
+def task_settings(configs: Iterable[ConfigRow]) -> dict[str, Options]:
+    """By hash of a config, its task's options and trained lengths in which configs of that task differ."""
+    by_task: dict[str, dict[str, Options]] = defaultdict(dict)
+    for config in configs:
+        prefix = f"{config.task}."
+        told = [item for item in other_options(config).items() if item[0].startswith((prefix, "train_lengths"))]
+        by_task[config.task][config.hash] = {name.removeprefix(prefix): value for name, value in told}
+    found: dict[str, Options] = {}
+    for same in by_task.values():
+        for hash, own in same.items():
+            different = [name for name in own if len({other.get(name) for other in same.values()}) > 1]
+            found[hash] = {name: own[name] for name in different if name != "version"}
+    return found
 
 
 def _flat(config: ConfigRow) -> tuple[Options, Options]:

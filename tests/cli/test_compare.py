@@ -134,3 +134,18 @@ def test_what_is_not_there_or_no_database_is_refused(both: CommandLine) -> None:
     both.write("notes.txt", "not a database\n" * 99)
     assert "no database at none.sqlite" in both("compare", "experiments.sqlite", "none.sqlite").stderr
     assert "notes.txt is not an SQLite database" in both("compare", "notes.txt", "experiments.sqlite").stderr
+
+
+def test_configs_of_a_task_with_other_options_are_told_apart(trained: CommandLine) -> None:
+    (trained.folder / "again").mkdir()
+    other = (*SMOKE, "--set", "addition.reverse_operands=true")
+    for db in ("experiments.sqlite", "again/experiments.sqlite"):
+        assert trained(*SMOKE, "--db", db).code == 0
+        assert trained(*other, "--db", db).code == 0
+    compared = trained("compare", "experiments.sqlite", "again/experiments.sqlite")
+    assert compared.code == 0
+    assert "addition · reverse_operands=false" in compared.stdout
+    assert "addition · reverse_operands=true" in compared.stdout
+    found = json.loads(trained("compare", "experiments.sqlite", "again/experiments.sqlite", "--json").stdout)
+    settings = [config["settings"] for config in found["configs"]]
+    assert sorted(settings, key=str) == [{"reverse_operands": "false"}, {"reverse_operands": "true"}]
