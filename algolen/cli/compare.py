@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 SHOWN = 10
 """How many of the points that differ are shown."""
 
-
 ORDER: tuple[Verdict, ...] = ("equal", "within", "different")
 """The verdicts as columns."""
 

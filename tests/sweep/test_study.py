@@ -136,7 +136,13 @@ def test_the_study_of_the_documentation_is_one(tmp_path: Path) -> None:
     assert [one.label for one in plan(study, building.REGISTRY)] == ["coupling", "rope"]
 
 
-@pytest.mark.parametrize("given", [("--trials",), ("--quick",), ("--dry-run",), ("--seeds", "0")])
+GIVEN = [
+    ("--trials",), ("--quick",), ("--dry-run",), ("--seeds", "0"), ("--wandb", "offline"),
+    ("--wandb-project", "lengths"), ("--plugin", "mine.py"), ("--processes", "2"), ("--device", "cpu"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("given", GIVEN)
 def test_what_is_asked_of_no_study_is_refused_with_those_there_are(
     algolen: CommandLine, given: tuple[str, ...]
 ) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from algolen.recording import point_key
 from algolen.store import Store
 from algolen.sweep import study as studies
-from algolen.sweep.plan import plan
+from algolen.sweep.plan import plan, runs
 from algolen.sweep.trials import choices
 from tests import building
 from tests.conftest import SMOKE, CommandLine
@@ -130,9 +131,43 @@ def test_the_packaged_studies_can_be_planned_and_mark_some_runs_as_quick(name: s
     assert set(map(tuple, by_label.values())) == {tuple(trial.name for trial in study.trials)}
 
 
-@pytest.mark.parametrize("name", studies.names())
-def test_the_recipes_of_the_packaged_studies_are_those_that_scored_best(name: str, tmp_path: Path) -> None:
-    planned = plan(studies.load(name), building.REGISTRY, trials=True)
+@pytest.fixture
+def shipped(tmp_path: Path) -> Iterator[Store]:
     with Store.open(shutil.copy(SHIPPED, tmp_path)) as store:
-        found = choices(store, planned)
-    assert [choice.label for choice in found if choice.agrees is False] == []
+        yield store
+
+
+@pytest.mark.parametrize("name", studies.names())
+def test_every_encoding_of_a_packaged_study_has_all_its_trials_and_the_recipe_that_scored_best(
+    name: str, shipped: Store
+) -> None:
+    found = choices(shipped, plan(studies.load(name), building.REGISTRY, trials=True))
+    assert [choice.label for choice in found if choice.agrees is not True] == []
+
+
+COPYING = {"nope", "learned", "rope", "alibi", "fire", "coupling", "randomized"}
+PARITY = {"nope", "learned", "rope", "randomized", "coupling"}
+REPORTED = {
+    "addition": COPYING | {"sinusoidal", "t5", "abacus", "abacus+fire"},
+    "copy": COPYING,
+    "copy-unique": COPYING,
+    "reverse": COPYING,
+    "parity": PARITY,
+    "parity-scratchpad": PARITY,
+    "selective-copy": {"learned", "rope", "nope", "alibi", "cope"},
+    "flip-flop": {"learned", "rope", "alibi", "nope", "cope", "hard-alibi"},
+}
+MORE_SEEDS = {("addition", pe) for pe in ("nope", "coupling", "abacus")}
+
+
+@pytest.mark.parametrize("name", studies.names())
+def test_every_run_of_a_packaged_study_ships_tested_at_all_that_the_study_asks_for(name: str, shipped: Store) -> None:
+    planned = plan(studies.load(name), building.REGISTRY)
+    assert {one.entry.pe for one in planned} == REPORTED[name]
+    for one in planned:
+        assert one.seeds == tuple(range(5 if (name, one.entry.pe) in MORE_SEEDS else 3))
+    for run in runs(planned):
+        row = shipped.run(run.id)
+        assert (row.status, row.shipped) == ("done", True)
+        tested = {stratum.key for stratum in shipped.strata(run.id) if stratum.evaluation.purpose == "report"}
+        assert {point_key(test_set) for test_set in run.planned.experiment.test_sets("test")} <= tested

@@ -39,12 +39,6 @@ def test_that_nothing_was_left_to_log_is_said_once_however_many_processes_there_
     assert result.stderr.count("W&B: ") == result.stderr.count("W&B: nothing was trained or tested") == 1
 
 
-def test_options_of_wandb_need_the_name_of_a_study(algolen: CommandLine) -> None:
-    result = algolen("study", "--wandb", "offline")
-    assert result.code == 2
-    assert "--wandb needs the name of a study" in result.stderr
-
-
 def test_a_study_refuses_a_mode_of_wandb_that_there_is_not_before_anything_is_written(algolen: CommandLine) -> None:
     algolen.write("tiny.toml", TINY)
     result = algolen("study", "tiny.toml", "--wandb", "offlin")
